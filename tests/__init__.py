@@ -1,0 +1,1 @@
+"""The tests of Slipway; laid out like the rooms."""
