@@ -1,0 +1,1 @@
+"""Verdicts of budgets and recomputation of the ledger."""

@@ -1,0 +1,1 @@
+"""Leases, charges and budgets: wishes."""

@@ -1,0 +1,1 @@
+"""Money, rates and spans of time (pure)."""

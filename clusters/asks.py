@@ -1,0 +1,1 @@
+"""Read-only questions to the outside within a request."""

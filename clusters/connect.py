@@ -1,0 +1,1 @@
+"""The only door to adapters: reads rows, decrypts, hands plain values on."""

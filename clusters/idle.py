@@ -1,0 +1,1 @@
+"""Is this node idle, and by what evidence? (pure)."""

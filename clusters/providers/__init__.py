@@ -1,0 +1,1 @@
+"""Providers of nodes, each a folder of its own."""

@@ -1,0 +1,1 @@
+"""What a provider must be able to do (pure)."""

@@ -1,0 +1,1 @@
+"""Status of clusters, pools and nodes."""

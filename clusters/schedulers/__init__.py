@@ -1,0 +1,1 @@
+"""Schedulers of jobs, each a folder of its own."""

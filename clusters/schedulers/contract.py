@@ -1,0 +1,1 @@
+"""What a scheduler must be able to do (pure)."""

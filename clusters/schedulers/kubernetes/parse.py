@@ -1,0 +1,1 @@
+"""Parsing of Kubernetes's answers (pure)."""

@@ -1,0 +1,1 @@
+"""Rendering for Kubernetes (pure)."""

@@ -1,0 +1,1 @@
+"""Jobs as detached sessions on this machine."""

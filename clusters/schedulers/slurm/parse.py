@@ -1,0 +1,1 @@
+"""Parsing of Slurm's answers (pure)."""

@@ -1,0 +1,1 @@
+"""How many nodes a pool wants, and which go first (pure)."""

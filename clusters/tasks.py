@@ -1,0 +1,1 @@
+"""Celery's doors into clusters.reconcile."""

@@ -1,0 +1,1 @@
+"""Values of clusters that cross rooms (pure)."""

@@ -1,0 +1,1 @@
+"""Knocks on the doors of clusters.tasks, after commit."""

@@ -1,0 +1,1 @@
+"""May this job start, and if not, what would fit? (pure)."""

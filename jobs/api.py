@@ -1,0 +1,1 @@
+"""REST of jobs: the routes that only jobs can answer."""

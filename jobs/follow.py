@@ -1,0 +1,1 @@
+"""One reader per followed job and stream in each process; sockets are cursors on it."""

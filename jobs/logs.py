@@ -1,0 +1,1 @@
+"""The store of log lines and samples that agents post."""

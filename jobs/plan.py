@@ -1,0 +1,1 @@
+"""The one next step of a job from a frozen snapshot (pure)."""

@@ -1,0 +1,1 @@
+"""Status of jobs: the observer and the job pass."""

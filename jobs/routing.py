@@ -1,0 +1,5 @@
+"""Socket paths of jobs."""
+
+from django.urls import URLPattern
+
+websocket_urlpatterns: list[URLPattern] = []

@@ -1,0 +1,1 @@
+"""The phases of a job and the edges between them (pure)."""

@@ -1,0 +1,1 @@
+"""Celery's doors into jobs.reconcile and jobs.logs."""

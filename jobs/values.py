@@ -1,0 +1,1 @@
+"""Values of jobs that cross rooms (pure)."""

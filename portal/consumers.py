@@ -1,0 +1,131 @@
+"""The feed socket: what changed in the teams that a person may see.
+
+A message carries ids and numbers; the page fetches what it shows. Who may listen is asked again at
+least once a minute, so that a revoked token, a removed member or a sign-out ends the socket.
+"""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth import SESSION_KEY, get_user
+
+from portal.teams import selectors
+from portal.teams.roles import Actor, Scope
+from portal.teams.services import tokens
+
+CHECK_SECONDS = 30
+NOT_SIGNED_IN = 4401
+ENDED = 4403
+MOST_TEAMS = 200
+
+
+class FeedConsumer(AsyncJsonWebsocketConsumer):
+    """`/ws/v1/feed`: `{"type": "changed", "kind": …, "team": slug}`."""
+
+    actor: Actor
+    groups_of: dict[str, str]
+    watch: "asyncio.Task[None] | None" = None
+
+    async def connect(self) -> None:
+        """Accept a signed-in person or a bearer token with the scope `read`."""
+        actor, protocol = await actor_of_scope(self.scope)
+        if actor is None:
+            await self.accept(subprotocol=protocol)
+            await self.close(code=NOT_SIGNED_IN)
+            return
+        self.actor, self.groups_of = actor, {}
+        await self._join()
+        await self.accept(subprotocol=protocol)
+        self.watch = asyncio.create_task(self._keep_checking())
+
+    async def disconnect(self, code: int) -> None:
+        """Leave every group."""
+        if self.watch is not None:
+            self.watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.watch
+        for group in getattr(self, "groups_of", {}):
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """Ignore what browsers say: the feed only speaks."""
+
+    async def decode_json(self, text_data: str) -> Any:  # type: ignore[override] # ignored anyway
+        """Read nothing, so that no input can break the socket."""
+        return None
+
+    async def hint(self, message: dict[str, Any]) -> None:
+        """Pass a hint of the channel layer on."""
+        if message.get("kind") in {"signed_out", "token_revoked", "member"}:
+            await self._check()
+            return
+        facts = {key: value for key, value in message.items() if key != "type"}
+        await self.send_json({"type": "changed", **facts})
+
+    async def _join(self) -> None:
+        wanted = await database_sync_to_async(_groups_of)(self.actor)
+        for group in self.groups_of.keys() - wanted.keys():
+            await self.channel_layer.group_discard(group, self.channel_name)
+        for group in wanted.keys() - self.groups_of.keys():
+            await self.channel_layer.group_add(group, self.channel_name)
+        self.groups_of = wanted
+
+    async def _keep_checking(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            await self._check()
+
+    async def _check(self) -> None:
+        """Ask again whether the person may listen, and to what."""
+        actor = await database_sync_to_async(_still)(self.scope, self.actor)
+        if actor is None:
+            await self.close(code=ENDED)
+            return
+        self.actor = actor
+        await self._join()
+
+
+async def actor_of_scope(scope: dict[str, Any]) -> tuple[Actor | None, str | None]:
+    """Return who opens a socket, and the subprotocol to answer with.
+
+    `Sec-WebSocket-Protocol: bearer, slw_…`, or the browser's session.
+    """
+    protocols = scope.get("subprotocols") or []
+    if len(protocols) == 2 and protocols[0] == "bearer":
+        return await database_sync_to_async(_by_token)(protocols[1]), "bearer"
+    return await database_sync_to_async(_by_session)(scope), None
+
+
+def _by_token(text: str) -> Actor | None:
+    token = selectors.live_token(tokens.digest_of(text))
+    if token is None:
+        return None
+    tokens.note_use(token)
+    actor = selectors.actor_of(token.user, token=token)
+    return actor if actor.has_scope(Scope.READ) else None
+
+
+def _by_session(scope: dict[str, Any]) -> Actor | None:
+    session = scope.get("session")
+    if session is None or SESSION_KEY not in session:
+        return None
+    request: Any = type("SessionOnly", (), {"session": session})()
+    user = get_user(request)
+    return selectors.actor_of(user) if user.is_authenticated and user.is_active else None
+
+
+def _still(scope: dict[str, Any], actor: Actor) -> Actor | None:
+    if actor.token_id is None:
+        session = scope["session"]
+        if not session.exists(session.session_key):
+            return None
+    return selectors.may_still_listen(actor.user_id, token_id=actor.token_id)
+
+
+def _groups_of(actor: Actor) -> dict[str, str]:
+    """Return the groups to listen to → the team's slug, or nothing for the person's own group."""
+    teams = selectors.teams_for(actor).values_list("pk", "slug")[:MOST_TEAMS]
+    return {f"user.{actor.user_id}": "", **{f"team.{pk}": slug for pk, slug in teams}}

@@ -1,0 +1,1 @@
+"""REST of people, teams, tokens, secrets and events."""

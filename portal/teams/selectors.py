@@ -1,0 +1,187 @@
+"""Questions about people and teams; each that a person asks starts from the actor."""
+
+from typing import Any
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+
+from portal.core import clock
+from portal.core.errors import NotAllowed, NotFound
+from portal.teams.models import (
+    ApiToken,
+    AuditEvent,
+    Event,
+    Invitation,
+    Limit,
+    Membership,
+    Secret,
+    Team,
+    User,
+)
+from portal.teams.roles import Actor, Permission, Role, Scope, SiteRole
+
+
+def actor_of(user: User, *, token: ApiToken | None = None) -> Actor:
+    """Return the person as the portal sees this request; one query."""
+    roles = {
+        team_id: Role(role)
+        for team_id, role in Membership.objects.filter(user=user).values_list("team_id", "role")
+    }
+    return Actor(
+        user_id=user.pk,
+        email=user.email,
+        name=user.name,
+        site_role=SiteRole(user.site_role),
+        roles=roles,
+        scopes=frozenset(Scope(s) for s in token.scopes) if token else None,
+        token_id=token.pk if token else None,
+        token_prefix=token.prefix if token else "",
+        bound_team_id=token.team_id if token else None,
+    )
+
+
+def live_token(digest: str) -> ApiToken | None:
+    """Return the usable token with that SHA-256 and its active owner, or `None`; one query."""
+    return (
+        ApiToken.objects.select_related("user")
+        .filter(digest=digest, revoked_at=None, user__is_active=True)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=clock.now()))
+        .first()
+    )
+
+
+def may_still_listen(user_id: str, *, token_id: str | None) -> Actor | None:
+    """Return the actor as of now, or `None` when the person or the token has ended meanwhile."""
+    if token_id is not None:
+        digest = ApiToken.objects.filter(pk=token_id, user_id=user_id).values("digest")
+        token = live_token(digest.first()["digest"]) if digest.exists() else None
+        return actor_of(token.user, token=token) if token else None
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    return actor_of(user) if user else None
+
+
+def teams_for(actor: Actor) -> QuerySet[Team]:
+    """Return the teams that the actor may see."""
+    if not actor.has_scope(Scope.READ):
+        return Team.objects.none()
+    if actor.is_site_wide:
+        return Team.objects.all()
+    ids = set(actor.roles)
+    if actor.bound_team_id is not None:
+        ids &= {actor.bound_team_id}
+        if actor.site_role is not SiteRole.NONE:
+            ids = {actor.bound_team_id}
+    return Team.objects.filter(pk__in=ids)
+
+
+def team_for(actor: Actor, slug: str) -> Team:
+    """Return a team by its slug; raise `NotFound` when it is not the actor's to see."""
+    team = teams_for(actor).filter(slug=slug).first()
+    if team is None:
+        raise NotFound("not_found", "There is no such team, or it is not yours to see.")
+    return team
+
+
+def role_in(actor: Actor, team: Team) -> str:
+    """Return the word for what the actor is in the team: a role of it, or of the site."""
+    role = actor.roles.get(team.pk)
+    return str(role or actor.site_role)
+
+
+def members_for(actor: Actor, team: Team) -> QuerySet[Membership]:
+    """Return the team's members with their people, by name."""
+    _see(actor, team)
+    return team.memberships.select_related("user").order_by("user__email")
+
+
+def invitations_for(actor: Actor, team: Team) -> QuerySet[Invitation]:
+    """Return the team's open invitations; only who may edit members sees them."""
+    _see(actor, team)
+    if not actor.can(Permission.MEMBERS_EDIT, team_id=team.pk):
+        return Invitation.objects.none()
+    return (
+        team.invitations.select_related("invited_by")
+        .filter(accepted_at=None, withdrawn_at=None, expires_at__gt=clock.now())
+        .order_by("-pk")
+    )
+
+
+def secrets_for(actor: Actor, team: Team) -> QuerySet[Secret]:
+    """Return the team's secrets, without their values, by name."""
+    _see(actor, team)
+    return team.secrets.select_related("created_by").defer("ciphertext").order_by("name")
+
+
+def limit_for(actor: Actor, team: Team) -> Limit:
+    """Return what the team may use."""
+    _see(actor, team)
+    return Limit.objects.get(team=team)
+
+
+def events_for(actor: Actor, team: Team) -> QuerySet[Event]:
+    """Return the team's feed, newest first."""
+    _see(actor, team)
+    return team.events.select_related("actor").order_by("-pk")
+
+
+def tokens_for(actor: Actor) -> QuerySet[ApiToken]:
+    """Return the actor's own tokens that are not revoked, newest first."""
+    mine = ApiToken.objects.select_related("team").filter(user_id=actor.user_id, revoked_at=None)
+    if not actor.has_scope(Scope.READ):
+        return mine.none()
+    if actor.bound_team_id is not None:
+        mine = mine.filter(team_id=actor.bound_team_id)
+    return mine.order_by("-pk")
+
+
+def team_tokens_for(actor: Actor, team: Team) -> QuerySet[ApiToken]:
+    """Return the live tokens that are bound to the team; managers see those of everybody."""
+    _see(actor, team)
+    tokens = ApiToken.objects.select_related("user").filter(team=team, revoked_at=None)
+    may_see_all = actor.can(Permission.MEMBERS_EDIT, team_id=team.pk) or actor.is_site_wide
+    return (tokens if may_see_all else tokens.filter(user_id=actor.user_id)).order_by("-pk")
+
+
+def users_for(actor: Actor) -> QuerySet[User]:
+    """Return all people with their number of teams; admins and auditors only."""
+    _see_site(actor)
+    teams = Membership.objects.filter(user=OuterRef("pk")).values("user").annotate(n=Count("pk"))
+    return User.objects.annotate(team_count=Subquery(teams.values("n"))).order_by("-pk")
+
+
+def audit_for(actor: Actor) -> QuerySet[AuditEvent]:
+    """Return the audit log, newest first; admins and auditors only."""
+    _see_site(actor)
+    return AuditEvent.objects.order_by("-pk")
+
+
+def find_users(actor: Actor, text: str) -> QuerySet[User]:
+    """Return people whom the actor may know, by a part of name or e-mail."""
+    people = User.objects.filter(Q(name__icontains=text) | Q(email__icontains=text))
+    if not actor.is_site_wide:
+        people = people.filter(memberships__team__in=teams_for(actor)).distinct()
+    return people.order_by("email")
+
+
+def counts_of(team: Team) -> dict[str, Any]:
+    """Return how many people, secrets and live tokens the team has; one query."""
+    tokens = Count("api_tokens", filter=Q(api_tokens__revoked_at=None), distinct=True)
+    return (
+        Team.objects.filter(pk=team.pk)
+        .annotate(
+            people=Count("memberships", distinct=True),
+            secret_count=Count("secrets", distinct=True),
+            tokens=tokens,
+        )
+        .values("people", "secret_count", "tokens")
+        .get()
+    )
+
+
+def _see(actor: Actor, team: Team) -> None:
+    if not actor.can(Permission.TEAM_VIEW, team_id=team.pk):
+        raise NotFound("not_found", "There is no such team, or it is not yours to see.")
+
+
+def _see_site(actor: Actor) -> None:
+    if not actor.can(Permission.SITE_VIEW):
+        raise NotAllowed("not_allowed", "Only a site admin or auditor may see this.")
