@@ -26,7 +26,7 @@ def _prepare_environment() -> None:
         DJANGO_SETTINGS_MODULE="portal.settings",
         SLIPWAY_SECRET_KEY="tests-only-" + "k" * 50,
         SLIPWAY_ENCRYPTION_KEYS="dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk",
-        SLIPWAY_EMAIL_URL="memory://",
+        SLIPWAY_EMAIL_URL="memory://tests",
         SLIPWAY_LOG_FORMAT="json",
         REDIS_URL=_own_redis(os.environ["REDIS_URL"]),
     )
@@ -39,13 +39,13 @@ def _own_redis(url: str) -> str:
     return re.sub(r"(//[^/]+)(/\d*)?$", rf"\g<1>/{NUMBER}", url)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
-        return
+def pytest_configure() -> None:
+    import django
     from django.conf import settings
 
     # Channels of Redis are shared by its databases.
     settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"] += f"-{WORKER}"
+    django.setup()
 
 
 _prepare_environment()

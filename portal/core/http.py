@@ -164,6 +164,8 @@ def _parse(url: str) -> tuple[str, str, int, str]:
         raise _refused(f"The URL cannot be read: {error}.") from error
     if parts.scheme not in DEFAULT_PORTS:
         raise _refused("Only http and https URLs can be called.")
+    if "[" in parts.netloc and ":" not in (parts.hostname or ""):
+        raise _refused("Only an IPv6 address may stand in brackets.")
     if "@" in parts.netloc:
         raise _refused("The URL must not contain a user name or password.")
     if port == 0:

@@ -1,0 +1,1 @@
+"""Stand-ins for outside systems: real servers on loopback."""
