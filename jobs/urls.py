@@ -1,6 +1,10 @@
 """Paths of jobs: pages, and REST below /api/v1."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
+
+from jobs import api as rest
 
 pages: list[URLPattern | URLResolver] = []
-api: list[URLPattern | URLResolver] = []
+api: list[URLPattern | URLResolver] = [
+    path("teams/<slug:slug>/quotas", rest.Quotas.as_view(), name="api-quotas"),
+]

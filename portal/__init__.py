@@ -1,1 +1,1 @@
-"""The project: core, teams and notices are rooms below; asgi, urls, celery and views are the roof."""
+"""The project: its rooms core, teams and notices, and the roof of asgi, urls and views."""

@@ -30,6 +30,6 @@ app.conf.beat_schedule = {
 @app.task(name="portal.echo", ignore_result=True, queue="reconcile")
 def echo(nonce: str) -> None:
     """Answer /readyz: the queue took the message and a worker ran it."""
-    from portal import health  # noqa: PLC0415 - needs the settings that this module sets up
+    from portal import health
 
     health.answer(nonce)

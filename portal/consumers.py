@@ -88,7 +88,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer):
         await self._join()
 
 
-async def actor_of_scope(scope: dict[str, Any]) -> tuple[Actor | None, str | None]:
+async def actor_of_scope(scope: Any) -> tuple[Actor | None, str | None]:
     """Return who opens a socket, and the subprotocol to answer with.
 
     `Sec-WebSocket-Protocol: bearer, slw_…`, or the browser's session.
@@ -108,7 +108,7 @@ def _by_token(text: str) -> Actor | None:
     return actor if actor.has_scope(Scope.READ) else None
 
 
-def _by_session(scope: dict[str, Any]) -> Actor | None:
+def _by_session(scope: Any) -> Actor | None:
     session = scope.get("session")
     if session is None or SESSION_KEY not in session:
         return None
@@ -117,7 +117,7 @@ def _by_session(scope: dict[str, Any]) -> Actor | None:
     return selectors.actor_of(user) if user.is_authenticated and user.is_active else None
 
 
-def _still(scope: dict[str, Any], actor: Actor) -> Actor | None:
+def _still(scope: Any, actor: Actor) -> Actor | None:
     if actor.token_id is None:
         session = scope["session"]
         if not session.exists(session.session_key):

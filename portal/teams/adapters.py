@@ -1,4 +1,4 @@
-"""What django-allauth asks us: nobody signs up alone, and second factors are switched by settings."""
+"""What django-allauth asks us: nobody signs up alone, secrets of second factors are encrypted."""
 
 from typing import Any
 

@@ -25,9 +25,8 @@ class TokenAuthentication(authentication.BaseAuthentication):
                 code="bad_token",
             )
         tokens.note_use(token)
-        request.actor = request._request.actor = selectors.actor_of(  # noqa: SLF001
-            token.user, token=token
-        )
+        actor = selectors.actor_of(token.user, token=token)
+        request.actor = actor  # type: ignore[attr-defined] # ours
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
@@ -42,5 +41,5 @@ class SessionAuthentication(authentication.SessionAuthentication):
         """Return the signed-in person, or `None`."""
         found = super().authenticate(request)
         if found is not None:
-            request.actor = selectors.actor_of(found[0])
+            request.actor = selectors.actor_of(found[0])  # type: ignore[attr-defined] # ours
         return found

@@ -15,6 +15,7 @@ class ActorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request with its actor set."""
         if request.user.is_authenticated:
             user = request.user
             request.actor = SimpleLazyObject(lambda: selectors.actor_of(user))  # type: ignore[attr-defined] # ours

@@ -52,8 +52,8 @@ def live_token(digest: str) -> ApiToken | None:
 def may_still_listen(user_id: str, *, token_id: str | None) -> Actor | None:
     """Return the actor as of now, or `None` when the person or the token has ended meanwhile."""
     if token_id is not None:
-        digest = ApiToken.objects.filter(pk=token_id, user_id=user_id).values("digest")
-        token = live_token(digest.first()["digest"]) if digest.exists() else None
+        row = ApiToken.objects.filter(pk=token_id, user_id=user_id).first()
+        token = live_token(row.digest) if row else None
         return actor_of(token.user, token=token) if token else None
     user = User.objects.filter(pk=user_id, is_active=True).first()
     return actor_of(user) if user else None
@@ -165,7 +165,7 @@ def find_users(actor: Actor, text: str) -> QuerySet[User]:
 def counts_of(team: Team) -> dict[str, Any]:
     """Return how many people, secrets and live tokens the team has; one query."""
     tokens = Count("api_tokens", filter=Q(api_tokens__revoked_at=None), distinct=True)
-    return (
+    row = (
         Team.objects.filter(pk=team.pk)
         .annotate(
             people=Count("memberships", distinct=True),
@@ -175,6 +175,7 @@ def counts_of(team: Team) -> dict[str, Any]:
         .values("people", "secret_count", "tokens")
         .get()
     )
+    return dict(row)
 
 
 def _see(actor: Actor, team: Team) -> None:

@@ -6,9 +6,10 @@ import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.datetime
 import django.db.models.functions.text
-import portal.core.ids
 from django.conf import settings
 from django.db import migrations, models
+
+import portal.core.ids
 
 
 class Migration(migrations.Migration):

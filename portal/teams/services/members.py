@@ -145,7 +145,9 @@ def find_invitation(token: str) -> Invitation:
 
 
 @transaction.atomic
-def accept_invitation(token: str, *, user: User | None = None, **new_user: str) -> User:
+def accept_invitation(
+    token: str, *, user: User | None = None, name: str = "", password: str | None = None
+) -> User:
     """Join the team by a link: as the signed-in `user`, or as a new one (`name`, `password`).
 
     The link works once: of two at the same time one raises `NotFound`. A new account gets the
@@ -158,7 +160,7 @@ def accept_invitation(token: str, *, user: User | None = None, **new_user: str) 
     if not taken:
         raise NotFound("used", "This link was used already. Sign in instead.")
     if user is None:
-        user = users.create_user(email=invitation.email, **new_user)
+        user = users.create_user(email=invitation.email, name=name, password=password)
     Membership.objects.get_or_create(
         team=invitation.team, user=user, defaults={"role": invitation.role}
     )

@@ -91,6 +91,18 @@ def set_site_role(actor: Actor, *, user_id: str, site_role: str) -> User:
 
 
 @transaction.atomic
+def change_user(
+    actor: Actor, *, user_id: str, site_role: str | None = None, is_active: bool | None = None
+) -> None:
+    """Change a person's site role and whether the account is active; `None` leaves it."""
+    require(actor, Permission.SITE_EDIT)
+    if site_role is not None:
+        set_site_role(actor, user_id=user_id, site_role=site_role)
+    if is_active is not None:
+        (reactivate if is_active else deactivate)(actor, user_id=user_id)
+
+
+@transaction.atomic
 def deactivate(actor: Actor, *, user_id: str) -> User:
     """End a person's sessions and tokens at once; memberships stay for a return."""
     require(actor, Permission.SITE_EDIT)
@@ -121,9 +133,10 @@ def reactivate(actor: Actor, *, user_id: str) -> User:
 def end_sessions(user: User, *, except_key: str | None = None) -> int:
     """Sign the person out everywhere, or everywhere but in one session; return how many ended."""
     sessions = UserSession.objects.filter(user=user).exclude(session_key=except_key or "")
-    ended = sessions.count()
+    ended = 0
     for session in sessions:
         session.end()
+        ended += 1
     push.hint(f"user.{user.pk}", kind="signed_out")
     return ended
 

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run."""
         made = users.bootstrap()
-        answer = {"created": made is not None, "email": None, "password": None}
+        answer: dict[str, Any] = {"created": made is not None, "email": None, "password": None}
         if made is not None:
             answer |= {"email": made[0].email, "password": made[1]}
         self.stdout.write(json.dumps(answer))

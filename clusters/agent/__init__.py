@@ -1,1 +1,0 @@
-"""The node agent, which is data for the portal."""
