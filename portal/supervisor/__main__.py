@@ -94,8 +94,9 @@ def _manage(arguments: list[str]) -> int:
         return tree.foreground(command) if tree else subprocess.call(command)
 
 
-def _services(_arguments: list[str]) -> int:
-    return services.serve(environment.load(need_keys=False))
+def _services(arguments: list[str]) -> int:
+    is_throwaway = "--throwaway" in arguments
+    return services.serve(environment.load(need_keys=False), is_throwaway=is_throwaway)
 
 
 def _execute(command: list[str]) -> NoReturn:

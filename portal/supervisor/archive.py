@@ -172,7 +172,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> str:
         member = archive.gettarinfo(arcname=name, fileobj=source)
         member.mode, member.uid, member.gid, member.uname, member.gname = 0o600, 0, 0, "", ""
         reader = HashingReader(source)
-        archive.addfile(member, reader)  # type: ignore[arg-type]  # reads only
+        archive.addfile(member, reader)
     return reader.digest.hexdigest()
 
 

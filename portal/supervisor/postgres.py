@@ -40,6 +40,7 @@ SERVER_SETTINGS = {
     "log_min_messages": "warning",
 }
 
+THROWAWAY_SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
 MAKE_DATABASE = """
 SELECT 'CREATE ROLE slipway LOGIN CREATEDB'
   WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'slipway') \\gexec
@@ -136,10 +137,11 @@ def prepare(env: Env, server: Server) -> bool:
     return False
 
 
-def program(env: Env, server: Server) -> Program:
+def program(env: Env, server: Server, *, is_throwaway: bool = False) -> Program:
     """Describe the server as a program of the tree."""
     sockets = '"' + str(env.sockets).replace('"', '""') + '"'
-    settings = {**SERVER_SETTINGS, "unix_socket_directories": sockets}
+    hasty = THROWAWAY_SETTINGS if is_throwaway else {}
+    settings = {**SERVER_SETTINGS, **hasty, "unix_socket_directories": sockets}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     ready = [str(server.programs / "pg_isready"), "-q", "-h", str(env.sockets), "-d", "postgres"]
     return Program(

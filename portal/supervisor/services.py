@@ -18,17 +18,18 @@ def uses_embedded(name: str) -> bool:
     return not environment.child_environ().get(name)
 
 
-def start(tree: Tree, env: Env) -> bool:
+def start(tree: Tree, env: Env, *, is_throwaway: bool = False) -> bool:
     """Start the embedded services that are wanted and wait for them; reach the given ones.
 
-    Tells whether the database is new. Raises `Failure`.
+    `is_throwaway` trades safety for speed, for tests. Tells whether the database is new. Raises
+    `Failure`.
     """
     is_new = False
     has_database = uses_embedded("DATABASE_URL")
     if has_database:
         server = postgres.find_server()
         is_new = postgres.prepare(env, server)
-        tree.start(postgres.program(env, server))
+        tree.start(postgres.program(env, server, is_throwaway=is_throwaway))
     if uses_embedded("REDIS_URL"):
         tree.start(valkey.program(env))
     tree.wait_ready()
@@ -56,7 +57,7 @@ def running(env: Env) -> Iterator[Tree | None]:
         lock.release()
 
 
-def serve(env: Env) -> int:
+def serve(env: Env, *, is_throwaway: bool) -> int:
     """Run the embedded services alone until a signal: for the tests.
 
     Prints one line of JSON with their addresses when both are ready.
@@ -64,7 +65,7 @@ def serve(env: Env) -> int:
     lock = home.prepare(env)
     try:
         with Tree(keep=(lock.descriptor,)) as tree:
-            start(tree, env)
+            start(tree, env, is_throwaway=is_throwaway)
             found = environment.load(need_keys=False)
             addresses = {"database_url": found.database_url, "redis_url": found.redis_url}
             print(json.dumps(addresses), flush=True)

@@ -30,7 +30,7 @@ def finish(home: Path) -> Path | None:
     if not (draft / "ready").exists():
         return None
     plan = json.loads((draft / "ready").read_text())
-    aside = home / plan["aside"]
+    aside: Path = home / plan["aside"]
     aside.mkdir(mode=0o700, exist_ok=True)
     for name in PARTS:
         present, new = home / name, draft / name
