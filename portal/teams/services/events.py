@@ -44,4 +44,4 @@ def record_event(
             facts=dict(facts or {}),
         )
     if team is not None:
-        push.hint(f"team.{team.pk}", kind="event")
+        push.hint(f"team.{team.pk}", kind="event", team=team.slug)

@@ -1,0 +1,43 @@
+// The feed socket: tells the page that something changed; parts that care fetch themselves anew.
+import { $, $$ } from "./dom.js";
+import { refreshTimes } from "./times.js";
+
+const live = $(".live[data-feed]");
+const SLOWEST_MS = 30000;
+const ENDED = [4401, 4403];
+let wait = 1000;
+
+function say(word, off) {
+  if (!live) return;
+  live.hidden = false;
+  live.textContent = word;
+  if (off) live.dataset.live = "off"; else delete live.dataset.live;
+}
+
+async function refresh(part) {
+  const answer = await fetch(part.dataset.refresh, { headers: { "HX-Request": "true" } });
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+  if (!fresh || fresh.innerHTML === part.innerHTML) return;
+  if (part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed) return;
+  part.replaceChildren(...fresh.childNodes);
+  refreshTimes(part);
+}
+
+function changed(message) {
+  for (const part of $$("[data-refresh]")) if (!part.dataset.team || part.dataset.team === message.team) refresh(part);
+}
+
+function connect() {
+  const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/ws/v1/feed`);
+  socket.addEventListener("open", () => { wait = 1000; say("Live", false); $$("[data-refresh]").forEach(refresh); });
+  socket.addEventListener("message", (event) => changed(JSON.parse(event.data)));
+  socket.addEventListener("close", (event) => {
+    if (ENDED.includes(event.code)) { say("Signed out", true); location.reload(); return; }
+    say(`Reconnecting, ${Math.round(wait / 1000)} s`, true);
+    setTimeout(connect, wait + Math.random() * 500);
+    wait = Math.min(SLOWEST_MS, wait * 2);
+  });
+}
+
+if (live) connect();

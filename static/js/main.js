@@ -1,0 +1,8 @@
+// Everything that pages share, in one bundle.
+import "./theme.js";
+import "./times.js";
+import "./toast.js";
+import "./layers.js";
+import "./palette.js";
+import "./keys.js";
+import "./feed.js";
