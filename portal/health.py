@@ -6,11 +6,11 @@ from collections.abc import Callable
 from threading import Lock
 
 import redis
-from celery import current_app
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from portal.celery import app
 from portal.core import ids
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def _store() -> str:
 def _queue() -> str:
     """Send a message and wait until a worker has answered it."""
     nonce = ids.new()
-    current_app.send_task("portal.echo", [nonce], queue="reconcile", retry=False, expires=10)
+    app.send_task("portal.echo", [nonce], queue="reconcile", retry=False, expires=10)
     with _redis() as client:
         return (
             "ok" if client.blpop([_ECHO_KEY.format(nonce)], timeout=ECHO_SECONDS) else "no answer"

@@ -5,7 +5,7 @@ import shutil
 import time
 from pathlib import Path
 
-PARTS = ("postgres", "secrets", "files", "valkey", "migrated", "beat-schedule")
+PARTS = ("postgres", "secrets", "files", "valkey", "migrated", "beat")
 
 
 def draft_folder(home: Path) -> Path:

@@ -89,7 +89,7 @@ class Child:
             stderr=subprocess.STDOUT,
             process_group=0,
             cwd=REPOSITORY,
-            env=env.child_environ(PYTHONUNBUFFERED="1", **program.environ),
+            env=_environ(program),
         )
         self.started_at, self.restart_at = time.monotonic(), None
         return self.process
@@ -187,7 +187,7 @@ class Tree:
             stderr=None if capture else subprocess.STDOUT,
             process_group=0,
             cwd=REPOSITORY,
-            env=env.child_environ(PYTHONUNBUFFERED="1", **program.environ),
+            env=_environ(program),
         )
         kept = bytearray()
         self._read_from(process, program.name, kept if capture else None)
@@ -344,6 +344,13 @@ def die_with_parent(number: signal.Signals) -> list[str]:
     """Give the prefix that makes the kernel signal a command when its parent is gone."""
     setpriv = shutil.which("setpriv")
     return [setpriv, f"--pdeathsig={_short(number)}", "--"] if setpriv else []
+
+
+def _environ(program: Program) -> dict[str, str]:
+    # uv leaves it to the first import to compile a package, so that must be allowed to keep it.
+    return env.child_environ(
+        PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="", MALLOC_ARENA_MAX="2", **program.environ
+    )
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:

@@ -15,6 +15,7 @@ from portal.supervisor.tree import Program, Stopped, Tree
 
 READY_SECONDS = 120
 PROBE_SECONDS = 5
+ROOT_WARNING = "You're running the worker with superuser privileges"  # JSON only: no harm
 MANAGE = (str(install.PYTHON), "manage.py")
 
 
@@ -64,8 +65,9 @@ def programs(env: Env) -> tuple[Program, Program, Program]:
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         stop_seconds=15,
+        environ={"PYTHONWARNINGS": f"ignore:{ROOT_WARNING}"},
     )
-    schedule = str(env.home / "beat-schedule")
+    schedule = str(env.home / "beat" / "schedule")
     beat = Program(
         name="beat", command=(*celery, "beat", "-s", schedule, "--pidfile=", "-l", "WARNING")
     )
@@ -79,6 +81,7 @@ def _run(tree: Tree, env: Env, bundling: "subprocess.Popen[bytes] | None", *, be
         assets.finish_bundling(bundling)
         assets.collect()
         admin = _migrate(tree, env, is_new=is_new)
+        (env.home / "beat").mkdir(exist_ok=True)
         for program in programs(env):
             tree.start(program)
         tree.wait_ready()
