@@ -11,7 +11,7 @@ from typing import NoReturn
 from portal import env as environment
 from portal.env_parsers import REPOSITORY
 from portal.supervisor import archive, install, services
-from portal.supervisor.terminal import Failure, fail
+from portal.supervisor.terminal import Failure, fail, use_stderr
 from portal.supervisor.up import up
 
 USAGE = """\
@@ -76,12 +76,14 @@ def _bench(arguments: list[str]) -> int:
 
 
 def _client(arguments: list[str]) -> int:
+    use_stderr()
     install.ensure()
     words = arguments[1:] if arguments[0] == "client" else arguments
     _execute([str(install.PYTHON), "-P", "-m", "portal.cli", *words])
 
 
 def _manage(arguments: list[str]) -> int:
+    use_stderr()
     env = environment.load(need_keys=False)
     install.ensure()
     command = [str(install.PYTHON), str(REPOSITORY / "manage.py"), *arguments]

@@ -99,6 +99,8 @@ def restore(file: Path, *, force: bool) -> None:
         kept = swap.finish(env.home)
     finally:
         lock.release()
+    if kept and not has_state:
+        shutil.rmtree(kept)
     say("Restored." + (f" The state before it is kept in {kept}." if has_state else ""))
 
 

@@ -53,7 +53,7 @@ def redis_problem(url: str) -> str | None:
 
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return lines[-1].strip().rstrip(".") if lines else type(error).__name__
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
 def main() -> int:

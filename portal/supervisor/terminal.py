@@ -5,14 +5,27 @@ import sys
 import time
 from collections.abc import Iterator
 
+_stream = sys.stdout
+
 
 class Failure(Exception):
     """One sentence for the operator: what is wrong and what to do. Ends the command with code 1."""
 
 
+def use_stderr() -> None:
+    """Speak on standard error from now on: standard output belongs to the command that follows."""
+    global _stream
+    _stream = sys.stderr
+
+
 def say(text: str) -> None:
     """Print one line of the supervisor's own."""
-    print(f"slipway: {text}", flush=True)
+    line(f"slipway: {text}")
+
+
+def line(text: str) -> None:
+    """Print one line as it is."""
+    print(text, file=_stream, flush=True)
 
 
 @contextlib.contextmanager
@@ -28,4 +41,5 @@ def step(text: str) -> Iterator[None]:
 
 def fail(text: str) -> None:
     """Print one sentence to standard error."""
+    sys.stdout.flush()
     print(f"slipway: {text}", file=sys.stderr, flush=True)

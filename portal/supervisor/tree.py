@@ -11,7 +11,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from typing import IO, Any, cast
 
 from portal import env
 from portal.env_parsers import REPOSITORY
-from portal.supervisor.terminal import Failure, say
+from portal.supervisor.terminal import Failure, line, say
 
 LONGEST_BACK_OFF_SECONDS = 30.0
 STEADY_SECONDS = 60.0  # alive for so long: the next failure starts at the shortest back-off
@@ -307,9 +306,8 @@ class Tree:
                 self._partial[key.fd] = rest
             elif rest:
                 lines.append(rest)
-            for line in lines:
-                print(f"{name:<8} | {line.decode(errors='replace')}")
-            sys.stdout.flush()
+            for text in lines:
+                line(f"{name:<8} | {text.decode(errors='replace')}")
         if not piece:
             self._selector.unregister(key.fileobj)
             cast(IO[bytes], key.fileobj).close()
