@@ -23,6 +23,7 @@ app.conf.beat_schedule = {
         "teams.seal_audit": settings.SWEEP_SECONDS,
         "teams.expire": 300.0,
         "notices.deliver": settings.SWEEP_SECONDS,
+        "notices.prune": 3600.0,
     }.items()
 }
 

@@ -45,7 +45,6 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "django_htmx",
-    "django_cotton",
     "django_structlog",
     "allauth",
     "allauth.account",
@@ -63,7 +62,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django_structlog.middlewares.RequestMiddleware",
-    "portal.core.middleware.MaintenanceMiddleware",
+    "portal.core.middleware.ErrorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -286,6 +285,7 @@ SPECTACULAR_SETTINGS = {
 
 # Mail, language, logs -----------------------------------------------------------------------------
 vars().update(dj_email_url.parse(env.email_url or "console:"))
+EMAIL_TIMEOUT = 10
 HAS_MAIL = env.email_url is not None
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from
 USE_TZ = True

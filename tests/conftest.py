@@ -39,7 +39,8 @@ def _own_redis(url: str) -> str:
     return re.sub(r"(//[^/]+)(/\d*)?$", rf"\g<1>/{NUMBER}", url)
 
 
-def pytest_configure() -> None:
+def _set_up_django() -> None:
+    """Before any other conftest is imported, since those import models."""
     import django
     from django.conf import settings
 
@@ -49,6 +50,7 @@ def pytest_configure() -> None:
 
 
 _prepare_environment()
+_set_up_django()
 
 
 @pytest.fixture(autouse=True)
