@@ -17,6 +17,7 @@ _NAMES = (
     "credential", "privatekey", "apikey", "accesskey", "sessionkey", "sessionid", "jwt",
 )  # fmt: skip
 _HARMLESS_ENDS = ("id", "ids", "prefix", "name", "names", "count", "at", "seconds", "bytes", "type")
+_HARMLESS_KEYS = ("routingkey", "idempotencykey")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _NAMED = r"(?:[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api_?-?key|access_?-?key|cookie)\w*)"
 
@@ -30,6 +31,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(slw|whsec|xox[a-z]|gh[pousr]|glpat|sk|hf)([_-])[\w+/=-]{6,}", rf"\1\2{MASK}"),
         (r"\b(AKIA|ASIA)[A-Z0-9]{12,}", rf"\1{MASK}"),
         (r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?", MASK),
+        (r"(/(?:invite|reset/key|confirm-email)/)[^\s/\"'?]+", rf"\1{MASK}"),
         (r"(hooks\.slack\.com/(?:services|workflows)/)[\w/-]+", rf"\1{MASK}"),
         (rf"(?i)(\b{_NAMED}[\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s\"',;&}}\])]+)", rf"\1{MASK}"),
     )
@@ -39,6 +41,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def is_secret_name(name: str) -> bool:
     """Tell whether a field of this name holds a secret; `token_id` and the like do not."""
     plain = _NOT_LETTERS.sub("", name.lower())
+    if plain in _HARMLESS_KEYS:
+        return False
     if plain == "key" or plain.endswith(("key", "keys")):
         return True
     if name.lower().replace("-", "_").rsplit("_", 1)[-1] in _HARMLESS_ENDS:

@@ -30,6 +30,8 @@ IN_TEXT = [
     f"Cookie: sessionid={SECRET}",
     f"aws_secret_access_key = {SECRET}",
     f"https://hooks.slack.com/services/T0/B0/{SECRET}",
+    f"GET /invite/{SECRET}",
+    f"https://slipway.example/account/password/reset/key/1-{SECRET}/",
     f"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n{SECRET}\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN OPENSSH PRIVATE KEY-----\n{SECRET}",
     f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{SECRET}",
@@ -39,7 +41,7 @@ SECRET_NAMES = [
     "privateKey", "key", "signing_key", "credentials", "jwt", "slack_token",
 ]  # fmt: skip
 HARMLESS_NAMES = [
-    "user", "job", "token_id", "secret_name", "token_prefix", "credential_id", "tokens_count",
+    "user", "job", "token_id", "secret_name", "token_prefix", "credential_id", "tokens_count", "routing_key",
 ]  # fmt: skip
 
 
