@@ -41,7 +41,8 @@ SECRET_NAMES = [
     "privateKey", "key", "signing_key", "credentials", "jwt", "slack_token",
 ]  # fmt: skip
 HARMLESS_NAMES = [
-    "user", "job", "token_id", "secret_name", "token_prefix", "credential_id", "tokens_count", "routing_key",
+    "user", "job", "token_id", "secret_name", "token_prefix", "credential_id", "tokens_count",
+    "routing_key",
 ]  # fmt: skip
 
 
