@@ -3,8 +3,11 @@
 from django.urls import URLPattern, URLResolver, path
 
 from jobs import api as rest
+from jobs import views
 
-pages: list[URLPattern | URLResolver] = []
+pages: list[URLPattern | URLResolver] = [
+    path("teams/<slug:slug>/quotas", views.quotas, name="team-quotas"),
+]
 api: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", rest.Quotas.as_view(), name="api-quotas"),
 ]

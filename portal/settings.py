@@ -30,7 +30,10 @@ BOOTSTRAP_ADMIN_EMAIL = env.bootstrap_admin_email
 BOOTSTRAP_ADMIN_PASSWORD = env.bootstrap_admin_password
 BOOTSTRAP_TOKEN = env.bootstrap_token
 ALLOWED_NETWORKS = env.allowed_networks
-OWN_LISTENERS = ((env.host, env.port),)
+OWN_LISTENERS = (
+    (env.host, env.port),
+    (_public.hostname or env.host, _public.port or (443 if IS_HTTPS else 80)),
+)
 WEBHOOK_ALLOW_PRIVATE = False  # the tests' own receiver listens on loopback
 SWEEP_SECONDS = env.sweep_seconds
 

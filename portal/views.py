@@ -1,11 +1,205 @@
-"""The dashboard: the one page that mixes rooms."""
+"""The pages that mix rooms: the dashboard, the command palette, the API's documentation."""
 
+from typing import Any
+
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.views import SpectacularAPIView
+
+from portal.teams import selectors as teams
+from portal.teams.models import Team
+from portal.teams.roles import Actor, Permission
+
+FOUND = 6
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+class Schema(SpectacularAPIView):
+    """The OpenAPI 3.1 document of the REST API, for everybody who is signed in."""
 
 
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show what is true now and what to do next."""
-    return render(request, "portal/dashboard.html", {})
+    actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
+    mine = list(teams.teams_for(actor).order_by("-pk")[:50])
+    context = {
+        "here": "dashboard",
+        "lead": "Nothing has run here yet. These are the steps to the first job.",
+        "next": _next_step(actor, mine),
+        "steps": _steps(actor, mine),
+        "events": teams.recent_events_for(actor),
+    }
+    return render(request, "portal/dashboard.html", context)
+
+
+def _next_step(actor: Actor, mine: list[Team]) -> dict[str, str]:
+    """Return the one thing that is best done now."""
+    if not mine and actor.can(Permission.TEAM_CREATE):
+        return {
+            "icon": "team",
+            "title": "Create the first team",
+            "text": "A team holds people, secrets, quotas and later budgets and jobs. "
+            "Everybody works in one; nobody sees another's.",
+            "href": reverse("admin-team-new"),
+            "verb": "Create a team",
+        }
+    if not mine:
+        return {
+            "icon": "team",
+            "title": "You are in no team yet",
+            "text": f"Ask a manager or an admin to add {actor.email}. "
+            "This page shows the team as soon as that is done.",
+            "href": "",
+            "verb": "",
+        }
+    team = mine[0]
+    if actor.can(Permission.MEMBERS_EDIT, team_id=team.pk):
+        return {
+            "icon": "user",
+            "title": f"Add people to {team.name}",
+            "text": "Somebody with an account joins at once; anybody else gets a link that works "
+            "once, for 14 days.",
+            "href": reverse("team", args=[team.slug]),
+            "verb": "Add people",
+        }
+    return {
+        "icon": "key",
+        "title": "Make an API token",
+        "text": "With it the command line and your own scripts do what you may do here.",
+        "href": reverse("me") + "#tokens",
+        "verb": "Make a token",
+    }
+
+
+def _steps(actor: Actor, mine: list[Team]) -> list[dict[str, Any]]:
+    """Return the three steps of a new site, each with its state."""
+    counts = teams.counts_of(mine[0]) if mine else {"people": 0, "secret_count": 0}
+    has_tokens = teams.tokens_for(actor).exists()
+    team_href = reverse("team", args=[mine[0].slug]) if mine else ""
+    return [
+        {
+            "title": "A team with people",
+            "text": "Viewers see, members launch, managers look after people, secrets and quotas.",
+            "done": counts["people"] > 1,
+            "word": f"{counts['people']} people" if counts["people"] != 1 else "1 person",
+            "href": team_href,
+            "verb": "Open",
+        },
+        {
+            "title": "Secrets for jobs",
+            "text": "Encrypted, given to running jobs alone, and never shown again.",
+            "done": counts["secret_count"] > 0,
+            "word": f"{counts['secret_count']} stored",
+            "href": reverse("team-secrets", args=[mine[0].slug]) if mine else "",
+            "verb": "Open",
+        },
+        {
+            "title": "A token for scripts",
+            "text": "The same as here by REST and with ./slipway on a terminal.",
+            "done": has_tokens,
+            "word": "Made" if has_tokens else "None yet",
+            "href": reverse("me") + "#tokens",
+            "verb": "Open",
+        },
+    ]
+
+
+@login_required
+def palette(request: HttpRequest) -> HttpResponse:
+    """Find teams and people for the command palette: `{"results": [{title, href, …}]}`."""
+    actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
+    text = request.GET.get("q", "").strip()[:200]
+    results: list[dict[str, str]] = []
+    if len(text) >= 2:
+        for team in teams.find_teams(actor, text)[:FOUND]:
+            href = reverse("team", args=[team.slug])
+            results.append(_found("Teams", "team", team.name, href, team.slug))
+        for user in teams.find_users(actor, text)[:FOUND]:
+            href = _href_of(actor, user.pk, user.email)
+            if href:
+                results.append(_found("People", "user", user.label, href, user.email))
+    return JsonResponse({"results": results})
+
+
+def _href_of(actor: Actor, user_id: str, email: str) -> str:
+    if actor.can(Permission.SITE_VIEW):
+        return f"{reverse('admin-users')}?q={email}"
+    team = teams.shared_team(actor, user_id)
+    return reverse("team", args=[team.slug]) if team else ""
+
+
+def _found(group: str, icon: str, title: str, href: str, detail: str) -> dict[str, str]:
+    return {"group": group, "icon": icon, "title": title, "href": href, "detail": detail}
+
+
+@login_required
+def api_docs(request: HttpRequest) -> HttpResponse:
+    """Show the REST API as a page made from its own schema."""
+    generator: Any = SchemaGenerator  # untyped
+    schema = generator().get_schema(request=None, public=True)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, operations in schema["paths"].items():
+        name = path.removeprefix("/api/v1/").split("/")[0]
+        for method in METHODS:
+            if method in operations:
+                groups.setdefault(name, []).append(_operation(schema, path, method, operations))
+    context = {"here": "api", "groups": groups, "public_url": settings.PUBLIC_URL}
+    return render(request, "portal/api_docs.html", context)
+
+
+def _operation(
+    schema: dict[str, Any], path: str, method: str, operations: dict[str, Any]
+) -> dict[str, Any]:
+    operation = operations[method]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    answers = [
+        (code, _fields(schema, answer.get("content", {}).get("application/json", {})))
+        for code, answer in operation["responses"].items()
+    ]
+    return {
+        "method": method.upper(),
+        "path": path,
+        "id": operation["operationId"],
+        "text": operation.get("description", ""),
+        "query": [p for p in operation.get("parameters", []) if p["in"] == "query"],
+        "body": _fields(schema, body),
+        "answers": answers,
+    }
+
+
+def _fields(schema: dict[str, Any], content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of an object in the schema: name, type, whether required, description."""
+    shape = _resolved(schema, content.get("schema", {}))
+    required = set(shape.get("required", []))
+    return [
+        {
+            "name": name,
+            "type": _type_of(_resolved(schema, part)),
+            "required": name in required,
+            "text": part.get("description", ""),
+        }
+        for name, part in shape.get("properties", {}).items()
+    ]
+
+
+def _resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    reference = part.get("$ref") or next(
+        (p["$ref"] for p in part.get("allOf", part.get("oneOf", [])) if "$ref" in p), None
+    )
+    if reference is None:
+        return part
+    found: dict[str, Any] = schema["components"]["schemas"][reference.rsplit("/", 1)[-1]]
+    return found
+
+
+def _type_of(part: dict[str, Any]) -> str:
+    if "enum" in part:
+        return " | ".join(str(value) or "“”" for value in part["enum"])
+    kinds = part.get("type", "object")
+    text = " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
+    return f"{text} ({part['format']})" if "format" in part else text

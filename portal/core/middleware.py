@@ -1,73 +1,111 @@
-"""Answers for requests that cannot be answered: the database is away, CSRF does not match."""
+"""Answers for requests that cannot be answered: as a page, or as problem+json below /api/."""
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.db import OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 
 from portal.core import errors, logs
+from portal.core.pages import error_page
 
 log = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
+TITLES = {
+    400: "The request is not valid",
+    403: "You may not do this",
+    404: "There is nothing here",
+    409: "Not now",
+    413: "Too large",
+    500: "Something broke on our side",
+    503: "Slipway is away for a moment",
+}
 
 
-def _wants_json(request: HttpRequest) -> bool:
-    return request.path.startswith("/api/")
-
-
-def problem(
-    request: HttpRequest, *, status: int, title: str, code: str, detail: str
+def refuse(
+    request: HttpRequest, *, status: int, code: str, detail: str, title: str = ""
 ) -> HttpResponse:
-    """Answer an API path with problem+json and a page with the page of that status."""
-    if _wants_json(request):
+    """Answer a request that is refused, in the shape that its path calls for."""
+    title = title or TITLES.get(status, "Error")
+    if request.path.startswith("/api/"):
         body = errors.problem(
             status=status, title=title, code=code, detail=detail, request_id=logs.request_id()
         )
-        return JsonResponse(body, status=status, content_type=PROBLEM)
-    context = {"title": title, "detail": detail, "request_id": logs.request_id()}
-    return render(request, f"{status}.html", context, status=status)
+        response: HttpResponse = JsonResponse(body, status=status, content_type=PROBLEM)
+    else:
+        response = error_page(request, status=status, title=title, detail=detail)
+    if status == 503:
+        response["Retry-After"] = "5"
+    return response
 
 
-class MaintenanceMiddleware:
-    """Turns a database that cannot be reached, or is not migrated yet, into 503 with Retry-After."""
+class ErrorMiddleware:
+    """Refuses what no view should see, and turns the errors of pages into pages.
+
+    A path or query with a NUL byte is 400, a body above the limit 413, a database that cannot be
+    reached or is not migrated yet 503, and Slipway's own errors what they say.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Pass the request on."""
+        """Answer the request, or refuse it at the door."""
+        query = request.META.get("QUERY_STRING", "")
+        if "\0" in request.path or "%00" in query or "\0" in query:
+            detail = "An address never holds a NUL byte. Leave it out."
+            return refuse(request, status=400, code="nul_byte", detail=detail)
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdigit() and int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            detail = "The body is larger than 1 MiB. Send less at once."
+            return refuse(request, status=413, code="too_large", detail=detail)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer when a view could not reach its tables."""
-        if not isinstance(exception, (OperationalError, ProgrammingError)):
-            return None
-        log.exception("database away")
-        return unavailable(request)
+        """Answer for a view that raised."""
+        if isinstance(exception, (OperationalError, ProgrammingError)):
+            log.error("database away", exc_info=exception)
+            detail = "The database cannot be reached or is being upgraded. Running jobs go on."
+            return refuse(request, status=503, code="maintenance", detail=detail)
+        if isinstance(exception, errors.SlipwayError):
+            status = exception.status if exception.status in TITLES else 400
+            return refuse(request, status=status, code=exception.code, detail=exception.message)
+        return None
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
-    """Answer 503: nothing was lost, try again soon."""
-    response = problem(
-        request,
-        status=503,
-        title="Slipway is away for a moment",
-        code="maintenance",
-        detail="The database cannot be reached or is being upgraded. Running jobs go on.",
-    )
-    response["Retry-After"] = "5"
-    return response
+def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    """Answer 400; a host that is not ours gets the remedy."""
+    detail = "The browser sent something that Slipway cannot read. Go back and try again."
+    if isinstance(exception, DisallowedHost):
+        detail = (
+            "This address is not the portal's own. Open it by SLIPWAY_PUBLIC_URL, "
+            f"{settings.PUBLIC_URL}, or set that to the address you use."
+        )
+    return refuse(request, status=400, code="bad_request", detail=detail)
+
+
+def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    """Answer 404 for a path that no view has."""
+    detail = "The address may be mistyped, or the thing is not yours to see."
+    return refuse(request, status=404, code="not_found", detail=detail)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer 500; the log has the traceback under the request's id."""
+    detail = "Nothing of yours was changed half-way. Try again; if it stays, tell an admin the id."
+    return refuse(request, status=500, code="server_error", detail=detail)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form that was sent without a fresh CSRF token."""
     log.warning("csrf refused", extra={"reason": reason, "path": request.path})
-    return problem(
+    return refuse(
         request,
         status=403,
-        title="This page was open too long",
         code="csrf",
+        title="This page was open too long",
         detail="Its security token no longer fits your session. Load the page again, then repeat.",
     )

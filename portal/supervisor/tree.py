@@ -40,14 +40,14 @@ while read -r act signal group; do
     bye) exit 0 ;;
   esac
 done
-for g in $groups; do kill -"${g%:*}" -- "-${g#*:}"; done 2>/dev/null
+for g in $groups; do kill -s "${g%:*}" -- "-${g#*:}"; done 2>/dev/null
 tries=0
 while [ $tries -lt 50 ]; do
-  left=; for g in $groups; do kill -0 -- "-${g#*:}" 2>/dev/null && left=1; done
+  left=; for g in $groups; do kill -s 0 -- "-${g#*:}" 2>/dev/null && left=1; done
   [ "$left" ] || exit 0
   sleep 0.1; tries=$((tries + 1))
 done
-for g in $groups; do kill -KILL -- "-${g#*:}"; done 2>/dev/null
+for g in $groups; do kill -s KILL -- "-${g#*:}"; done 2>/dev/null
 """
 
 

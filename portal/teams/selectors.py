@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allauth.usersessions.models import UserSession
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from portal.core import clock
@@ -9,6 +10,7 @@ from portal.core.errors import NotAllowed, NotFound
 from portal.teams.models import (
     ApiToken,
     AuditEvent,
+    AuditSeal,
     Event,
     Invitation,
     Limit,
@@ -186,3 +188,54 @@ def _see(actor: Actor, team: Team) -> None:
 def _see_site(actor: Actor) -> None:
     if not actor.can(Permission.SITE_VIEW):
         raise NotAllowed("not_allowed", "Only a site admin or auditor may see this.")
+
+
+def secret_for(actor: Actor, team: Team, name: str) -> Secret:
+    """Return a secret without its value; raise `NotFound`."""
+    secret = secrets_for(actor, team).filter(name=name).first()
+    if secret is None:
+        raise NotFound("not_found", "The team has no secret of that name.")
+    return secret
+
+
+def sessions_of(actor: Actor) -> QuerySet[UserSession]:
+    """Return the actor's own browser sessions, the latest used first."""
+    sessions: QuerySet[UserSession] = UserSession.objects.filter(user_id=actor.user_id)
+    return sessions.order_by("-last_seen_at")[:100]
+
+
+def has_account(email: str) -> bool:
+    """Tell whether an address has an account; only holders of a link to it may be told."""
+    return User.objects.filter(email=email).exists()
+
+
+def all_teams_for(actor: Actor, text: str = "") -> QuerySet[Team]:
+    """Return all teams with their number of people, by name; admins and auditors only."""
+    _see_site(actor)
+    teams = Team.objects.filter(Q(name__icontains=text) | Q(slug__icontains=text))
+    return teams.annotate(people=Count("memberships")).order_by("name", "pk")
+
+
+def sealed_of(actor: Actor) -> dict[str, Any]:
+    """Return how many audit records are sealed, and the head of the chain."""
+    _see_site(actor)
+    last = AuditSeal.objects.order_by("-position").first()
+    return {"count": last.position if last else 0, "head": last.hash if last else ""}
+
+
+def recent_events_for(actor: Actor, *, most: int = 12) -> list[Event]:
+    """Return the newest events of the teams that the actor may see."""
+    events = Event.objects.select_related("team").filter(team__in=teams_for(actor))
+    return list(events.order_by("-pk")[:most])
+
+
+def find_teams(actor: Actor, text: str) -> QuerySet[Team]:
+    """Return the actor's teams by a part of name or slug."""
+    return (
+        teams_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text)).order_by("name")
+    )
+
+
+def shared_team(actor: Actor, user_id: str) -> Team | None:
+    """Return a team in which the actor may see the person."""
+    return teams_for(actor).filter(memberships__user_id=user_id).order_by("name").first()

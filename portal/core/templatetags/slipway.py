@@ -86,6 +86,47 @@ def field(bound: BoundField, **attributes: Any) -> SafeString:
     return render_to_string("parts/field.html", context)
 
 
+_SENTENCES = {
+    "team.created": "created the team",
+    "team.changed": "changed the team",
+    "member.added": "added",
+    "member.invited": "invited",
+    "member.uninvited": "withdrew an invitation",
+    "member.joined": "joined by a link",
+    "member.role_changed": "changed the role of",
+    "member.removed": "removed",
+    "member.left": "left the team",
+    "quota.changed": "changed the quotas",
+    "token.created": "made the token",
+    "token.revoked": "revoked the token",
+    "secret.created": "stored the secret",
+    "secret.replaced": "replaced the secret",
+    "secret.deleted": "deleted the secret",
+}
+
+
+@register.filter
+def sentence(action: str) -> str:
+    """Write an event's action as what its actor did."""
+    return _SENTENCES.get(action) or words(action).lower()
+
+
+@register.filter
+def fact(value: Any) -> str:
+    """Write one fact of an event for people."""
+    match value:
+        case {"was": was, "is": now}:
+            return f"{fact(was)} → {fact(now)}"
+        case dict():
+            return ", ".join(f"{key} {fact(part)}" for key, part in value.items()) or "none"
+        case list():
+            return ", ".join(fact(part) for part in value)
+        case None:
+            return "no limit"
+        case _:
+            return str(value)
+
+
 @register.filter
 def words(code: str) -> str:
     """Write a code such as `member.role_changed` for people."""

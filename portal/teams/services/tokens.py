@@ -76,8 +76,13 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(actor: Actor, token: ApiToken) -> None:
-    """End a token now; its requests fail at once and its sockets close within a minute."""
+    """End an own token, or as a manager one that is bound to the team.
+
+    Its requests fail at once and its sockets close within a minute. Raises `NotFound`.
+    """
     may = token.user_id == actor.user_id and actor.has_scope(Scope.WRITE)
+    if token.team_id is not None:
+        may = may or actor.can(Permission.MEMBERS_EDIT, team_id=token.team_id)
     if not may and not actor.can(Permission.SITE_EDIT):
         raise NotFound("not_found", "There is no such token of yours.")
     if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=clock.now()):

@@ -1,0 +1,71 @@
+"""What every page shares: forms that lose nothing, errors as pages, one page of a list."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+
+from portal.core import errors, logs
+
+T = TypeVar("T")
+ROWS = 50
+
+
+def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
+    """Call the service with the form's values; put its refusal beside the fields.
+
+    Returns `None` when the form was wrong or the service refused; the form then says why and
+    still holds what was typed.
+    """
+    if not form.is_valid():
+        return None
+    try:
+        return call(**form.cleaned_data)
+    except (errors.Invalid, errors.Conflict, errors.Refused, errors.NotAllowed) as error:
+        placed = False
+        for wrong in error.errors:
+            name = wrong.pointer.strip("/").split("/")[0]
+            if name in form.fields:
+                form.add_error(name, wrong.message)
+                placed = True
+        if not placed:
+            form.add_error(None, error.message)
+        return None
+
+
+def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) -> HttpResponse:
+    """Do what a button says and go back to the page `to`, with what happened as a message."""
+    try:
+        call()
+    except (errors.Invalid, errors.Conflict, errors.Refused, errors.NotAllowed) as error:
+        messages.error(request, error.message)
+    else:
+        if done:
+            messages.success(request, done)
+    return HttpResponseRedirect(to)
+
+
+def error_page(request: HttpRequest, *, status: int, title: str, detail: str) -> HttpResponse:
+    """Answer with the page of an error, in the shape of templates/oops.html."""
+    context = {
+        "number": status,
+        "title": title,
+        "detail": detail,
+        "request_id": logs.request_id(),
+    }
+    return render(request, f"{status}.html", context, status=status)
+
+
+def numbered(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+    """Return the page that `?page=` names; a wrong number gives the nearest page."""
+    return Paginator(rows, ROWS).get_page(request.GET.get("page"))
+
+
+def go(name: str, *args: Any) -> HttpResponse:
+    """Redirect to a named page."""
+    return redirect(name, *args)

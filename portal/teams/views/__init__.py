@@ -1,0 +1,1 @@
+"""Pages of people and teams; each module is one noun."""
