@@ -1,0 +1,1 @@
+"""The supervisor: real processes, real PostgreSQL and Valkey, no Django."""
