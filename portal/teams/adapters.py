@@ -1,6 +1,6 @@
 """What django-allauth asks us: nobody signs up alone, secrets of second factors are encrypted."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -8,10 +8,23 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest
 
 from portal.core import crypto
+from portal.teams.models import User
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is untyped
     """Accounts come by invitation, by an admin or by the company account, never by sign-up."""
+
+    error_messages: ClassVar[dict[str, Any]] = {
+        **DefaultAccountAdapter.error_messages,
+        "email_password_mismatch": "That e-mail and password do not match.",
+        "too_many_login_attempts": "Too many tries. Wait 15 minutes, then try again.",
+        "account_inactive": "This account is deactivated. Ask an admin of the site.",
+    }
+
+    def set_password(self, user: User, password: str) -> None:
+        """Set a password of the person's own choice; the one-time password ends."""
+        user.must_change_password = False
+        super().set_password(user, password)
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Refuse sign-up."""
