@@ -4,10 +4,11 @@ Run as a module it prepares the bundle, beside the installation of the Python pa
 """
 
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,35 +26,46 @@ def is_bundled() -> bool:
     return _reads(BUILD / "bundled.stamp", _bundle_digest())
 
 
-def start_bundling() -> "subprocess.Popen[bytes] | None":
-    """Begin to build the bundle beside other work; `None` when there is nothing to do."""
+@contextmanager
+def bundling() -> Iterator[Callable[[], None]]:
+    """Build the bundle beside other work; gives a function that waits for it or raises `Failure`.
+
+    Leaving the context early ends the work, and the next start takes it up.
+    """
     if is_bundled():
-        return None
-    return subprocess.Popen([sys.executable, "-P", "-m", "portal.supervisor.assets"])
+        yield lambda: None
+        return
+    process = subprocess.Popen([sys.executable, "-P", "-m", "portal.supervisor.assets"])
 
+    def wait() -> None:
+        if process.wait():
+            raise Failure("the browser's files could not be built (see above)")
 
-def finish_bundling(process: "subprocess.Popen[bytes] | None") -> None:
-    """Wait for `start_bundling`; raises `Failure`."""
-    if process and process.wait():
-        raise Failure("the browser's files could not be built (see above)")
+    try:
+        yield wait
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def bundle(*, with_tests: bool = False) -> None:
     """Install the npm packages and build the bundle, if anything changed since the last time."""
-    packages = install.digest_of(REPOSITORY / "package-lock.json")
-    stamp = MODULES / ("installed-all" if with_tests else "installed")
-    has_packages = _reads(stamp, packages) or _reads(MODULES / "installed-all", packages)
-    if has_packages and is_bundled():
-        return
-    with _node() as (node, npm):
-        if not has_packages:
-            omit = () if with_tests else ("--omit=dev",)
-            with step("Installing the browser's packages (npm)"):
-                _run(*npm, "ci", "--ignore-scripts", "--loglevel=error", *omit)
-            stamp.write_text(packages)
-        with step("Building the browser's files"):
-            _run(node, "static/build.mjs")
-    (BUILD / "bundled.stamp").write_text(_bundle_digest())
+    BUILD.mkdir(exist_ok=True)
+    with install.alone(BUILD):
+        packages = install.digest_of(REPOSITORY / "package-lock.json")
+        stamp = MODULES / ("installed-all" if with_tests else "installed")
+        has_packages = _reads(stamp, packages) or _reads(MODULES / "installed-all", packages)
+        if has_packages and is_bundled():
+            return
+        with _node() as (node, npm):
+            if not has_packages:
+                omit = () if with_tests else ("--omit=dev",)
+                with step("Installing the browser's packages (npm)"):
+                    _run(*npm, "ci", "--ignore-scripts", "--loglevel=error", "--silent", *omit)
+                stamp.write_text(packages)
+            with step("Building the browser's files"):
+                _run(node, "static/build.mjs")
+        (BUILD / "bundled.stamp").write_text(_bundle_digest())
 
 
 def collect() -> None:
@@ -95,7 +107,8 @@ def _node() -> Iterator[tuple[str, tuple[str, ...]]]:
     if node and npm and _node_major(node) >= LEAST_NODE_MAJOR:
         yield node, (npm,)
         return
-    BUILD.mkdir(exist_ok=True)
+    for leftover in BUILD.glob("node-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="node-") as folder:
         with step("Fetching Node.js"):
             lock = str(REPOSITORY / "requirements-node.lock")
@@ -115,6 +128,7 @@ def _node_major(node: str) -> int:
 
 def main() -> int:
     """Build the bundle; the exit status tells whether it was built."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         bundle()
     except Failure as failure:

@@ -39,7 +39,7 @@ def ensure(lock: str = "requirements.lock") -> bool:
     """
     if _is_installed(lock):
         return False
-    with installing():
+    with alone(REPOSITORY):
         if _is_installed(lock):
             return False
         _check_disk()
@@ -54,18 +54,18 @@ def ensure(lock: str = "requirements.lock") -> bool:
 
 
 @contextmanager
-def installing() -> Iterator[None]:
-    """Hold the repository's installation lock; a second command waits here."""
-    folder = os.open(REPOSITORY, os.O_RDONLY)
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder of the installation; a second command waits here."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("Another command is installing here; waiting for it …")
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def digest_of(*paths: Path) -> str:

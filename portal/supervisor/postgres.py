@@ -1,11 +1,13 @@
 """The embedded PostgreSQL: its folder, its server, its role and database.
 
-PostgreSQL refuses to run as root. Started as root it therefore runs in a user namespace of its
-own or, where that is refused (a chroot, a container), as the user nobody with one capability.
+PostgreSQL refuses to run as root, and as a user without an account. It then runs in a user
+namespace of its own or, where root is refused one (a chroot, a container), as the user nobody
+with one capability.
 """
 
 import os
 import platform
+import pwd
 import re
 import shutil
 import signal
@@ -71,12 +73,18 @@ def data_folder(env: Env) -> Path:
 def find_server() -> Server:
     """Decide how PostgreSQL can run as this user."""
     programs = programs_folder()
-    if os.geteuid() != 0:
-        return Server(programs=programs, prefix=(), owner=os.geteuid())
-    unshare = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
+    user = os.geteuid()
+    if user != 0 and _has_account(user):
+        return Server(programs=programs, prefix=(), owner=user)
+    unshare = ("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}", "--")
     with suppress(FileNotFoundError):
         if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0:
-            return Server(programs=programs, prefix=(*unshare, *_setpriv()), owner=0)
+            return Server(programs=programs, prefix=(*unshare, *_setpriv()), owner=user)
+    if user != 0:
+        raise Failure(
+            f"user {user} has no account and PostgreSQL needs one; run as a user of /etc/passwd "
+            "or set DATABASE_URL"
+        )
     prefix = (
         *_setpriv()[:-1],
         f"--reuid={NOBODY}",
@@ -218,6 +226,14 @@ def _initialise(env: Env, server: Server) -> None:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
         raise Failure(f"the database could not be made: {lines[-1]}")
     draft.rename(data_folder(env))
+
+
+def _has_account(user: int) -> bool:
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        return False
+    return True
 
 
 def _setpriv() -> tuple[str, ...]:

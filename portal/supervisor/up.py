@@ -3,8 +3,8 @@
 import http.client
 import json
 import os
-import subprocess
 import time
+from collections.abc import Callable
 
 from portal import env as environment
 from portal.env import Env
@@ -27,16 +27,10 @@ def up() -> int:
     try:
         lock.write(f"{os.getpid()}\n{env.public_url}\n")
         ports.check(env)
-        bundling = assets.start_bundling()
-        try:
+        with assets.bundling() as wait_for_bundle:
             install.ensure()
-        except BaseException:
-            if bundling:
-                bundling.terminate()
-                bundling.wait()
-            raise
-        with Tree(keep=(lock.descriptor,)) as tree:
-            return _run(tree, env, bundling, begun=begun)
+            with Tree(keep=(lock.descriptor,)) as tree:
+                return _run(tree, env, wait_for_bundle, begun=begun)
     finally:
         lock.release()
 
@@ -74,11 +68,11 @@ def programs(env: Env) -> tuple[Program, Program, Program]:
     return web, worker, beat
 
 
-def _run(tree: Tree, env: Env, bundling: "subprocess.Popen[bytes] | None", *, begun: float) -> int:
+def _run(tree: Tree, env: Env, wait_for_bundle: Callable[[], None], *, begun: float) -> int:
     is_ready = False
     try:
         is_new = services.start(tree, env)
-        assets.finish_bundling(bundling)
+        wait_for_bundle()
         assets.collect()
         admin = _migrate(tree, env, is_new=is_new)
         (env.home / "beat").mkdir(exist_ok=True)
