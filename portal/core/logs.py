@@ -12,7 +12,7 @@ from structlog.types import EventDict, Processor, WrappedLogger
 
 from portal.core.redaction import redact
 
-QUIET = ("httpx", "httpcore", "urllib3", "botocore", "asyncio", "hpack")
+QUIET = ("django.template", "httpx", "httpcore", "urllib3", "botocore", "asyncio", "hpack")
 
 
 def configure(*, log_format: Literal["json", "console"], level: str = "INFO") -> dict[str, Any]:

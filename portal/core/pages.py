@@ -14,19 +14,22 @@ from portal.core import errors, logs
 
 T = TypeVar("T")
 ROWS = 50
+FORBIDDEN = "not_allowed"  # the code of a service that this person may not use at all
 
 
 def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
     """Call the service with the form's values; put its refusal beside the fields.
 
     Returns `None` when the form was wrong or the service refused; the form then says why and
-    still holds what was typed.
+    still holds what was typed. Who may not do this at all gets a 403.
     """
     if not form.is_valid():
         return None
     try:
         return call(**form.cleaned_data)
     except (errors.Invalid, errors.Conflict, errors.Refused, errors.NotAllowed) as error:
+        if error.code == FORBIDDEN:
+            raise
         placed = False
         for wrong in error.errors:
             name = wrong.pointer.strip("/").split("/")[0]
@@ -43,6 +46,8 @@ def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) ->
     try:
         call()
     except (errors.Invalid, errors.Conflict, errors.Refused, errors.NotAllowed) as error:
+        if error.code == FORBIDDEN:
+            raise
         messages.error(request, error.message)
     else:
         if done:

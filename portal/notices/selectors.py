@@ -26,6 +26,16 @@ def routes_for(actor: Actor) -> QuerySet[Route]:
     return routes.filter(_visible(actor)).order_by("-pk")
 
 
+def routes_of(actor: Actor, team: Team | None) -> list[Route]:
+    """Return the routes of one team, or of the site, by name."""
+    return list(routes_for(actor).filter(team=team).order_by("name")[:200])
+
+
+def raised_of(actor: Actor, team: Team | None) -> list[Level]:
+    """Return what is not well in one team, or on the site."""
+    return list(raised_for(actor).filter(team=team)[:100])
+
+
 def route_for(actor: Actor, route_id: str) -> Route:
     """Return a route; raise `NotFound` when it is not the actor's to see."""
     route = routes_for(actor).filter(pk=route_id).first()

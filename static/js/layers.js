@@ -70,6 +70,8 @@ if (holder) holder.showModal();
 wrong?.focus();
 $$("dialog[data-open-now]").forEach((dialog) => { if (!dialog.open) dialog.showModal(); });
 
+$(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 // Filters apply as soon as a choice is made.
 document.addEventListener("change", (event) => {
   if (event.target.closest("form[data-auto]")) event.target.form.requestSubmit();

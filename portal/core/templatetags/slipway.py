@@ -102,6 +102,11 @@ _SENTENCES = {
     "secret.created": "stored the secret",
     "secret.replaced": "replaced the secret",
     "secret.deleted": "deleted the secret",
+    "notice.changed": "raised or ended a notice",
+    "route.created": "made the notice route",
+    "route.changed": "changed the notice route",
+    "route.deleted": "deleted the notice route",
+    "route.disabled": "disabled the notice route",
 }
 
 

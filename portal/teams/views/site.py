@@ -23,7 +23,7 @@ from portal.teams.services.access import require
 from portal.teams.views.team import actor_of, both
 
 COLUMNS = ("id", "at", "actor", "actor_id", "via", "action", "team", "subject", "facts")
-KINDS = ("team", "member", "token", "secret", "quota", "user", "notice")
+KINDS = ("team", "member", "token", "secret", "quota", "user", "route")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
