@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class ScopeAllows(permissions.BasePermission):
     """Reading takes the scope `read`, anything else `write`; a session has both."""
 
+    code = "not_allowed"
     message = "The token may not do this: make one with the scope for it."
 
     def has_permission(self, request: Request, view: "APIView") -> bool:  # noqa: ARG002 - as DRF calls it

@@ -1,0 +1,1 @@
+"""Walks through several rooms at once."""
