@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 def _install() -> None:
     install.ensure("requirements-test.lock")
     assets.bundle(with_tests=True)
-    assets.collect()
+    assets.collect(lambda command: subprocess.run(command, cwd=ROOT, check=True))
     missing = [DEBIAN_PACKAGES[name] for name in DEBIAN_PACKAGES if not shutil.which(name)]
     if not missing:
         return

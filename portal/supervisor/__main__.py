@@ -12,6 +12,7 @@ from portal import env as environment
 from portal.env_parsers import REPOSITORY
 from portal.supervisor import archive, install, services
 from portal.supervisor.terminal import Failure, fail, use_stderr
+from portal.supervisor.tree import Stopped
 from portal.supervisor.up import up
 
 USAGE = """\
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> int:
     except (Failure, environment.EnvError) as failure:
         fail(str(failure))
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         fail("stopped; the same command goes on from here")
         return 130
     except BrokenPipeError:

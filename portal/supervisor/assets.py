@@ -68,16 +68,17 @@ def bundle(*, with_tests: bool = False) -> None:
         (BUILD / "bundled.stamp").write_text(_bundle_digest())
 
 
-def collect() -> None:
-    """Collect the static files of Django and its packages, if any changed since the last time."""
+def collect(run: Callable[[tuple[str, ...]], object]) -> None:
+    """Collect the static files of Django and its packages, if any changed since the last time.
+
+    `run` runs a command in the repository and raises when it fails.
+    """
     sources = [path for path in sorted((REPOSITORY / "static").rglob("*")) if path.is_file()]
     digest = install.digest_of(*sources, BUILD / "bundled.stamp", REPOSITORY / "requirements.lock")
     if _reads(BUILD / "collected.stamp", digest):
         return
-    command = [str(install.PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "-v0"]
     with step("Collecting the static files"):
-        if subprocess.run(command, cwd=REPOSITORY, check=False).returncode:
-            raise Failure("the static files could not be collected (see above)")
+        run((str(install.PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "-v0"))
     (BUILD / "collected.stamp").write_text(digest)
 
 

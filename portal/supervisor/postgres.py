@@ -220,7 +220,11 @@ def _initialise(env: Env, server: Server) -> None:
     )
     with step("Making the database"):
         done = subprocess.run(
-            server.command("initdb", *arguments), capture_output=True, text=True, check=False
+            server.command("initdb", *arguments),
+            capture_output=True,
+            text=True,
+            check=False,
+            process_group=0,  # Ctrl-C is for the supervisor alone
         )
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]

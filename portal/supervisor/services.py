@@ -82,7 +82,7 @@ def _reach_given() -> None:
     if uses_embedded("DATABASE_URL") and uses_embedded("REDIS_URL"):
         return
     command = [str(install.PYTHON), "-P", "-m", "portal.supervisor.reach"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, process_group=0)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"{sys.executable}: no reason given"]
         raise Failure(lines[-1])

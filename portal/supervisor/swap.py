@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 PARTS = ("postgres", "secrets", "files", "valkey", "migrated", "beat")
 
@@ -21,6 +22,12 @@ def mark_ready(draft: Path) -> None:
     (draft / "ready.part").replace(draft / "ready")
 
 
+def plan_of(draft: Path) -> dict[str, Any]:
+    """Give what `mark_ready` noted: the folder for the earlier state, the parts of the new one."""
+    plan: dict[str, Any] = json.loads((draft / "ready").read_text())
+    return plan
+
+
 def finish(home: Path) -> Path | None:
     """Complete a swap whose draft is ready; do nothing otherwise. Idempotent.
 
@@ -29,7 +36,7 @@ def finish(home: Path) -> Path | None:
     draft = draft_folder(home)
     if not (draft / "ready").exists():
         return None
-    plan = json.loads((draft / "ready").read_text())
+    plan = plan_of(draft)
     aside: Path = home / plan["aside"]
     aside.mkdir(mode=0o700, exist_ok=True)
     for name in PARTS:

@@ -73,7 +73,7 @@ def _run(tree: Tree, env: Env, wait_for_bundle: Callable[[], None], *, begun: fl
     try:
         is_new = services.start(tree, env)
         wait_for_bundle()
-        assets.collect()
+        assets.collect(lambda command: tree.run(Program(name="static", command=command)))
         admin = _migrate(tree, env, is_new=is_new)
         (env.home / "beat").mkdir(exist_ok=True)
         for program in programs(env):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUPERVISOR = """
 import json, os, signal, sys
@@ -125,3 +127,13 @@ def alive(mark: str) -> list[str]:
         if mark in line and state != "Z" and int(folder.name) != os.getpid():
             found.append(f"{folder.name} {line[:120]}")
     return found
+
+
+def faketime() -> str:
+    """The library that shifts the clock of what is started with it; skips without it."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        if os.environ.get("SLIPWAY_TEST_STRICT") == "1":  # noqa: TID251 - the tests' own switch
+            pytest.fail("faketime is not installed and SLIPWAY_TEST_STRICT=1")
+        pytest.skip("faketime is not installed")
+    return str(library)
