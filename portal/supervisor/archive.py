@@ -132,8 +132,10 @@ def _embedded_env(verb: str) -> Env:
 
 def _seal_audit() -> None:
     command = [str(install.PYTHON), "manage.py", "seal_audit"]
-    if subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, check=False).returncode:
-        say("The newest audit events could not be sealed; they are saved unsealed.")
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no reason given"]
+        say(f"The newest audit events are saved unsealed: {lines[-1]}")
 
 
 def _write(env: Env, target: Path) -> None:

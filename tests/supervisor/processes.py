@@ -99,7 +99,7 @@ def clean_environ(**changes: str) -> dict[str, str]:
     """The environment without the tests' own settings."""
     kept = {
         name: value
-        for name, value in os.environ.items()  # noqa: TID251 - prepares a child's environment
+        for name, value in os.environ.items()
         if name not in ("DATABASE_URL", "REDIS_URL") and not name.startswith("SLIPWAY_")
     }
     return {**kept, "PYTHONPATH": str(ROOT), **changes}
@@ -133,7 +133,7 @@ def faketime() -> str:
     """The library that shifts the clock of what is started with it; skips without it."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
-        if os.environ.get("SLIPWAY_TEST_STRICT") == "1":  # noqa: TID251 - the tests' own switch
+        if os.environ.get("SLIPWAY_TEST_STRICT") == "1":
             pytest.fail("faketime is not installed and SLIPWAY_TEST_STRICT=1")
         pytest.skip("faketime is not installed")
     return str(library)
