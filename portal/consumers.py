@@ -50,12 +50,10 @@ class FeedConsumer(AsyncJsonWebsocketConsumer):
         for group in getattr(self, "groups_of", {}):
             await self.channel_layer.group_discard(group, self.channel_name)
 
-    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any
+    ) -> None:
         """Ignore what browsers say: the feed only speaks."""
-
-    async def decode_json(self, text_data: str) -> Any:  # type: ignore[override] # ignored anyway
-        """Read nothing, so that no input can break the socket."""
-        return None
 
     async def hint(self, message: dict[str, Any]) -> None:
         """Pass a hint of the channel layer on."""
@@ -88,14 +86,19 @@ class FeedConsumer(AsyncJsonWebsocketConsumer):
         await self._join()
 
 
+def is_bearer(scope: Any) -> bool:
+    """Tell whether a socket is opened by a token; it then never falls back to the session."""
+    return (scope.get("subprotocols") or [])[:1] == ["bearer"]
+
+
 async def actor_of_scope(scope: Any) -> tuple[Actor | None, str | None]:
     """Return who opens a socket, and the subprotocol to answer with.
 
     `Sec-WebSocket-Protocol: bearer, slw_…`, or the browser's session.
     """
-    protocols = scope.get("subprotocols") or []
-    if len(protocols) == 2 and protocols[0] == "bearer":
-        return await database_sync_to_async(_by_token)(protocols[1]), "bearer"
+    if is_bearer(scope):
+        text = "".join(scope["subprotocols"][1:2])
+        return await database_sync_to_async(_by_token)(text), "bearer"
     return await database_sync_to_async(_by_session)(scope), None
 
 
