@@ -26,6 +26,7 @@ usage: ./slipway VERB
   manage COMMAND      Django's commands, and createtoken
   anything else       the command-line client; ./slipway client --help lists its verbs
 """
+CLIENT = "import sys; from portal.cli.app import main; sys.argv[0] = 'slipway'; sys.exit(main())"
 # Commands of manage that need no database, so none is started for them.
 OFFLINE_COMMANDS = {"makemigrations", "collectstatic", "help", "--help", "--version", "version"}
 
@@ -80,7 +81,7 @@ def _client(arguments: list[str]) -> int:
     use_stderr()
     install.ensure()
     words = arguments[1:] if arguments[0] == "client" else arguments
-    _execute([str(install.PYTHON), "-P", "-m", "portal.cli", *words])
+    _execute([str(install.PYTHON), "-P", "-c", CLIENT, *words])
 
 
 def _manage(arguments: list[str]) -> int:
