@@ -16,8 +16,8 @@ websocket_urlpatterns: list[Any] = [
     *of_clusters,
     *of_jobs,
 ]
-_sockets = SessionMiddlewareStack(URLRouter(websocket_urlpatterns))
-_of_our_pages = AllowedHostsOriginValidator(_sockets)
+_sockets: Any = SessionMiddlewareStack(URLRouter(websocket_urlpatterns))
+_of_our_pages: Any = AllowedHostsOriginValidator(_sockets)
 
 
 async def websocket(scope: Any, receive: Any, send: Any) -> None:
