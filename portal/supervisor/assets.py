@@ -135,6 +135,9 @@ def main() -> int:
     except Failure as failure:
         fail(str(failure))
         return 1
+    except OSError as error:
+        fail(f"{error.filename} cannot be written ({error.strerror}); mend that and start again")
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0

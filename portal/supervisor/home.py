@@ -46,7 +46,8 @@ def prepare(env: Env) -> Lock:
         env.home.chmod(0o700)
         lock = take_lock(env)
         swap.finish(env.home)
-        _check_disk(env.home)
+        if worry := disk_worry(env.home):
+            raise Failure(worry)
         make_keys(env.home)
         make_sockets_folder(env)
     except OSError as error:
@@ -132,22 +133,23 @@ def make_sockets_folder(env: Env) -> None:
     run.symlink_to(short)
 
 
+def disk_worry(home: Path) -> str | None:
+    """Say in one sentence that the disk is nearly full, or nothing."""
+    free = shutil.disk_usage(home).free
+    if free >= LEAST_FREE_BYTES:
+        return None
+    return (
+        f"SLIPWAY_HOME={home} has {free >> 20} MiB of free disk and {LEAST_FREE_BYTES >> 20} MiB "
+        "are needed; free some or set SLIPWAY_HOME to a folder on another disk"
+    )
+
+
 def _check_owner(home: Path) -> None:
     owner = home.stat().st_uid
     if owner != os.geteuid():
         raise Failure(
             f"SLIPWAY_HOME={home} belongs to user {owner} and this is user {os.geteuid()}; "
             "run as that user or set SLIPWAY_HOME to another folder"
-        )
-
-
-def _check_disk(home: Path) -> None:
-    free = shutil.disk_usage(home).free
-    if free < LEAST_FREE_BYTES:
-        raise Failure(
-            f"SLIPWAY_HOME={home} has {free >> 20} MiB of free disk and "
-            f"{LEAST_FREE_BYTES >> 20} MiB are needed to start; free some or set SLIPWAY_HOME to a "
-            "folder on another disk"
         )
 
 

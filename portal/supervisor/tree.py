@@ -23,6 +23,7 @@ from portal.supervisor.terminal import Failure, line, say
 
 LONGEST_BACK_OFF_SECONDS = 30.0
 STEADY_SECONDS = 60.0  # alive for so long: the next failure starts at the shortest back-off
+WORRY_SECONDS = 30.0
 LONGEST_LINE_BYTES = 64 << 10
 
 # Reads "add SIGNAL GROUP" and "drop SIGNAL GROUP" lines; "bye" or the end of the pipe ends it.
@@ -212,10 +213,16 @@ class Tree:
             self._asked = self._last_signal = 0  # Ctrl-C reaches the command by itself
         return process.returncode
 
-    def watch(self) -> None:
-        """Restart what ends, until `Stopped` is raised."""
+    def watch(self, worry: Callable[[], str | None] = lambda: None) -> None:
+        """Restart what ends, until `Stopped` is raised; say what `worry` has found new."""
+        said, due = None, time.monotonic()
         while True:
             self._restart_ended()
+            if time.monotonic() >= due:
+                found, due = worry(), time.monotonic() + WORRY_SECONDS
+                if found and not said:
+                    say(found)
+                said = found
             self._pump(1.0)
 
     def stop(self) -> None:

@@ -84,7 +84,7 @@ def _run(tree: Tree, env: Env, wait_for_bundle: Callable[[], None], *, begun: fl
         say(f"Ready after {time.monotonic() - begun:.1f} s. Ctrl-C stops it.")
         say(f"Open {env.public_url}")
         _print_admin(admin)
-        tree.watch()
+        tree.watch(lambda: home.disk_worry(env.home))
     except Stopped:
         say("Stopping …" if is_ready else "Stopping; the next ./slipway up goes on from here …")
     return 0 if is_ready else 130
