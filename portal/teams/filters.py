@@ -1,11 +1,10 @@
 """Filters of lists, shared by pages and REST."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive
 
 from portal.core.errors import FieldError, Invalid
 from portal.teams.models import AuditEvent, User
@@ -53,9 +52,11 @@ def _instant(wanted: Mapping[str, str], name: str) -> datetime | None:
         return None
     try:
         instant = parse_datetime(text.replace(" ", "+"))
-    except ValueError:
+        if instant is not None:
+            instant = instant.astimezone(UTC) if instant.tzinfo else None
+    except (ValueError, OverflowError):
         instant = None
-    if instant is None or is_naive(instant):
+    if instant is None:
         raise _invalid(name, "Give an instant with its zone, such as 2026-11-30T14:00:00Z.")
     return instant
 
