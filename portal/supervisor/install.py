@@ -80,13 +80,18 @@ def digest_of(*paths: Path) -> str:
 def uv(*arguments: str) -> None:
     """Run uv on the user's own package indexes; raises `Failure` when it fails."""
     command = [str(VENV / "bin" / "uv"), *arguments]
-    if not os.access(Path("~").expanduser(), os.W_OK):
+    if not has_writable_home():
         command.append("--no-cache")
     if subprocess.run(command, env=env.child_environ(**_uv_environ()), check=False).returncode:
         raise Failure(
             "the Python packages could not be installed (see above); check the network and pip's "
             "index settings (`pip config list`), then run the same command again"
         )
+
+
+def has_writable_home() -> bool:
+    """Tell whether caches can lie where they usually do."""
+    return os.access(Path("~").expanduser(), os.W_OK)
 
 
 def _stamp(lock: str) -> Path:

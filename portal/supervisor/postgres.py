@@ -151,7 +151,8 @@ def program(env: Env, server: Server, *, is_throwaway: bool = False) -> Program:
     hasty = THROWAWAY_SETTINGS if is_throwaway else {}
     settings = {**SERVER_SETTINGS, **hasty, "unix_socket_directories": sockets}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    ready = [str(server.programs / "pg_isready"), "-q", "-h", str(env.sockets), "-d", "postgres"]
+    asks = ("pg_isready", "-q", "-h", str(env.sockets), "-U", OWNER, "-d", "postgres")
+    ready = [str(server.programs / asks[0]), *asks[1:]]
     return Program(
         name="postgres",
         command=server.command("postgres", "-D", str(data_folder(env)), *options),
