@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import dj_database_url
 import dj_email_url
@@ -127,7 +128,8 @@ CACHES = {
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": "slipway"},
+        # Channels of Redis are shared by its databases; two portals on one server must not mix.
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": f"slipway-{crc32(REDIS_URL.encode()):08x}"},
     }
 }
 STORAGES = {

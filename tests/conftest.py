@@ -42,10 +42,7 @@ def _own_redis(url: str) -> str:
 def _set_up_django() -> None:
     """Before any other conftest is imported, since those import models."""
     import django
-    from django.conf import settings
 
-    # Channels of Redis are shared by its databases.
-    settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"] += f"-{WORKER}"
     django.setup()
 
 

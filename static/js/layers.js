@@ -74,5 +74,5 @@ $(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }
 
 // Filters apply as soon as a choice is made.
 document.addEventListener("change", (event) => {
-  if (event.target.closest("form[data-auto]")) event.target.form.requestSubmit();
+  if (event.target.matches("form[data-auto] select")) event.target.form.requestSubmit();
 });

@@ -1,0 +1,154 @@
+"""Every page as people meet it: accessible, within its width, in both themes, full and empty."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from portal.notices import services as notices
+from portal.notices.values import LevelName
+from portal.teams.models import Team
+from portal.teams.services import limits, members, secrets, tokens
+from tests import people
+from tests.browser.conftest import PASSWORD, watch
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+UGLY = "Maximiliane von Hohenstein-Schwarzenberg " + "zu" * 60
+OPEN = ("/account/login/", "/account/password/reset/", "/account/signup/", "/invite/none", "/lost")
+SIGNED_IN = (
+    "/",
+    "/me",
+    "/notices",
+    "/api/docs",
+    "/account/password/change/",
+    "/account/2fa/",
+    "/admin/teams",
+    "/admin/teams/new",
+    "/admin/users",
+    "/admin/audit",
+    "/admin/notices",
+    "/teams/vision",
+    "/teams/vision/quotas",
+    "/teams/vision/secrets",
+    "/teams/vision/secrets/HF_TOKEN",
+    "/teams/vision/tokens",
+    "/teams/vision/events",
+    "/teams/vision/notices",
+    "/teams/vision/settings",
+    "/teams/empty",
+    "/teams/empty/secrets",
+    "/teams/empty/tokens",
+    "/teams/empty/events",
+)
+WIDTHS = (320, 390, 768, 1440, 2560)
+
+
+@pytest.fixture
+def full(transactional_db):
+    """A site with ugly data: long names, right-to-left names, mark-up as a name."""
+    admin = people.make_user("root", site_role="admin", password=PASSWORD)
+    actor = people.actor_of(admin)
+    team = people.make_team("vision", name="Multimodal Foundation & Robotics Research (EMEA) 🤖")
+    people.make_team("empty", name="فريق تجربة تدريب النموذج رقم ١٢")
+    for name in ("ada", "li", "bob"):
+        people.join(team, people.make_user(name), role="member")
+    people.User.objects.filter(email="ada@example.org").update(name=UGLY)
+    people.User.objects.filter(email="bob@example.org").update(name="<script>alert(1)</script>")
+    members.add_member(actor, team, email="new@example.org", role="viewer")
+    for name in ("HF_TOKEN", "A" + "x" * 99):
+        secrets.create_secret(actor, team, name=name, value="value")
+    limits.set_limits(
+        actor, team, wanted={"gpus": 256, "gpus_by_type": {"h100": 64, "b200": 0}, "nodes": 0}
+    )
+    tokens.create_token(actor, name="x" * 100, scopes=["read"], team=team)
+    notices.create_route(actor, team=team, kind="mail", name="On call", target="a@example.org")
+    facts = {"message": "The cluster has not answered for 12 minutes; nothing was stopped."}
+    notices.set_level("cluster:x", LevelName.BAD, facts, team=team)
+    return admin
+
+
+def _serious(page: Page) -> list[str]:
+    """What axe-core calls serious or critical."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("async () => (await axe.run(document)).violations")
+    return [
+        f"{v['id']}: {v['help']}: {json.dumps([n['target'] for n in v['nodes']][:3])}"
+        for v in found
+        if v["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_accessibility_fault(
+    scheme, chromium: Browser, portal, full, sign_in
+) -> None:
+    """Buys WCAG 2.2 AA on every page; one sign-in for all of them."""
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.errors = []  # type: ignore[attr-defined] # read by watch
+    watch(page)
+    faults = {}
+    for path in OPEN:
+        page.goto(portal + path)
+        faults[path] = _serious(page)
+    sign_in(page, portal, full)
+    for path in SIGNED_IN:
+        page.goto(portal + path)
+        faults[path] = _serious(page)
+    context.close()
+    assert {path: found for path, found in faults.items() if found} == {}
+    assert page.errors == []  # type: ignore[attr-defined] # no script broke, no CSP violation
+
+
+def test_no_page_scrolls_sideways_at_any_width(page: Page, portal, full, sign_in) -> None:
+    """Buys phones to wall screens; one sign-in for all of them."""
+    sign_in(page, portal, full)
+    too_wide = []
+    for path in (*SIGNED_IN, "/lost"):
+        page.goto(portal + path)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                too_wide.append(f"{path} at {width}")
+    assert too_wide == []
+
+
+def test_no_page_has_an_inline_script_or_style(page: Page, portal, full, sign_in) -> None:
+    sign_in(page, portal, full)
+    for path in SIGNED_IN:
+        answer = page.request.get(portal + path)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "default-src 'none'" in policy
+        html = answer.text()
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*(src=|json))", html), path
+
+
+def test_every_page_has_one_heading_a_skip_link_and_landmarks(
+    page: Page, portal, full, sign_in
+) -> None:
+    sign_in(page, portal, full)
+    for path in SIGNED_IN:
+        page.goto(portal + path)
+        assert page.locator("h1").count() == 1, path
+        assert page.locator("main").count() == 1, path
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip", path
+
+
+def test_error_pages_say_what_to_do(page: Page, portal, full, sign_in) -> None:
+    sign_in(page, portal, full)
+    for path, status, words in (
+        ("/lost", 404, "There is nothing here"),
+        ("/teams/nobodys", 404, "not yours to see"),
+        ("/teams/vision?x=%00", 400, "NUL byte"),
+    ):
+        answer = page.goto(portal + path)
+        assert answer is not None
+        assert answer.status == status
+        assert words in page.get_by_role("main").inner_text()
+        assert page.get_by_role("link", name="Go to the dashboard").is_visible()
+    assert Team.objects.count() == 2
