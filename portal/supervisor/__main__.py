@@ -56,9 +56,6 @@ def main(arguments: list[str]) -> int:
     except (KeyboardInterrupt, Stopped):
         fail("stopped; the same command goes on from here")
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 def _up(arguments: list[str]) -> int:

@@ -78,7 +78,7 @@ def collect(run: Callable[[tuple[str, ...]], object]) -> None:
     digest = install.digest_of(*sources, BUILD / "bundled.stamp", REPOSITORY / "requirements.lock")
     if _reads(BUILD / "collected.stamp", digest):
         return
-    with step("Collecting the static files"):
+    with install.alone(BUILD), step("Collecting the static files"):
         run((str(install.PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "-v0"))
     (BUILD / "collected.stamp").write_text(digest)
 

@@ -1,6 +1,7 @@
 """What the supervisor says, and how it fails: one sentence with the remedy."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -24,8 +25,11 @@ def say(text: str) -> None:
 
 
 def line(text: str) -> None:
-    """Print one line as it is."""
-    print(text, file=_stream, flush=True)
+    """Print one line as it is; a reader that has gone away (a pipe, a terminal) stops nothing."""
+    try:
+        print(text, file=_stream, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _stream.fileno())
 
 
 @contextlib.contextmanager

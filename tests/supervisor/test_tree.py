@@ -1,12 +1,15 @@
 """The tree of processes, with small shell scripts as children."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.supervisor.processes import alive, supervisor, until
+from tests.supervisor.processes import SUPERVISOR, alive, clean_environ, supervisor, until
 
 # Standard error is closed, since a shell that writes to a broken pipe dies before its trap.
 LIVES = """
@@ -156,6 +159,25 @@ def test_nothing_is_left_after_kill_9_of_the_supervisor(tmp_path, first_the_watc
         until(lambda: not alive(str(tmp_path)), 12, lambda: str(alive(str(tmp_path))))
         until(lambda: not Path(f"/proc/{watcher}").exists() or is_zombie(watcher), 5, "its end")
     assert "stop a" in log.read_text()
+
+
+def test_a_reader_that_goes_away_stops_nothing(tmp_path):
+    """Buys: `./slipway up | head -1` and a closed terminal leave no half-stopped portal."""
+    log = tmp_path / "log"
+    talker = {"name": "talker", "script": f"while :; do echo {tmp_path}; sleep 0.02; done"}
+    given = json.dumps({"programs": [lives("a", log), talker], "lock": None})
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, given], stdout=subprocess.PIPE, env=clean_environ()
+    )
+    with process, process.stdout as pipe:
+        pipe.readline()
+        pipe.close()
+        until(lambda: len(Path(f"/proc/{process.pid}/fd/1").readlink().parts) == 3, 10, "/dev/null")
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    assert "stop a" in log.read_text()
+    until(lambda: not alive(str(tmp_path)), 5, lambda: str(alive(str(tmp_path))))
 
 
 def alive_child(parent: int) -> str:
