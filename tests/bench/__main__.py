@@ -1,0 +1,148 @@
+"""`./slipway bench`: measures, prints one table, writes bench-results.json.
+
+`./slipway bench --quick` starts in this checkout and leaves the first start out.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import portal
+
+RESULTS = portal.ROOT / "bench-results.json"
+IDLE_SECONDS = 20
+REQUESTS = 40
+PAGES = (
+    "/",
+    "/me",
+    "/teams/bench",
+    "/teams/bench/quotas",
+    "/teams/bench/secrets",
+    "/teams/bench/tokens",
+    "/teams/bench/events",
+    "/teams/bench/notices",
+    "/notices",
+    "/admin/users",
+    "/admin/teams",
+    "/admin/audit",
+    "/api/docs",
+)
+MOST = {
+    "first start, bare and without caches (s)": 100.0,
+    "second start (s)": 6.0,
+    "memory of all processes, idle (MiB PSS)": 500.0,
+    "CPU of all processes, idle (% of a core)": 3.0,
+    "GET /api/v1/me p50 (ms)": 12.0,
+    **{f"page {path} p50 (ms)": 60.0 for path in PAGES},
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and report; 1 when a figure is over what it may be."""
+    folder = Path(tempfile.mkdtemp(prefix="slipway bench "))
+    figures: dict[str, float] = {}
+    try:
+        checkout = portal.clone(folder)
+        bare = portal.clean_environment(folder, caches="--quick" in arguments)
+        with portal.up(checkout, bare) as running:
+            figures["first start, bare and without caches (s)"] = running.seconds
+        with portal.up(checkout, bare) as running:
+            figures["second start (s)"] = running.seconds
+            _arrange(running)
+            figures |= _requests(running)
+            figures |= _idle(running)
+    finally:
+        portal.remove(folder)
+    _report(figures)
+    return int(any(value > MOST[name] for name, value in figures.items()))
+
+
+def _arrange(running: portal.Running) -> None:
+    """A team with people, secrets and events, so that pages have something to show."""
+    with _api(running) as api:
+        made = api.post("/teams", json={"slug": "bench", "name": "Bench"})
+        made.raise_for_status()
+        for number in range(30):
+            api.post(
+                "/teams/bench/secrets", json={"name": f"KEY_{number}", "value": "v"}
+            ).raise_for_status()
+            email = f"person-{number}@example.org"
+            api.post("/teams/bench/members", json={"email": email, "role": "member"})
+
+
+def _api(running: portal.Running) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {portal.TOKEN}"}
+    return httpx.Client(base_url=f"{running.url}/api/v1", headers=headers, timeout=30)
+
+
+def _requests(running: portal.Running) -> dict[str, float]:
+    figures = {}
+    with _api(running) as api:
+        figures["GET /api/v1/me p50 (ms)"] = _median(lambda: api.get("/me"))
+    with httpx.Client(base_url=running.url, timeout=30, follow_redirects=True) as browser:
+        page = browser.get("/account/login/")
+        token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+        form = {"login": portal.EMAIL, "password": portal.PASSWORD, "csrfmiddlewaretoken": token}
+        browser.post("/account/login/", data=form, headers={"Referer": f"{running.url}/"})
+        for path in PAGES:
+            figures[f"page {path} p50 (ms)"] = _median(lambda path=path: browser.get(path))  # type: ignore[misc] # bound now
+    return figures
+
+
+def _median(call: Callable[[], httpx.Response]) -> float:
+    times = []
+    for _ in range(REQUESTS):
+        begun = time.perf_counter()
+        answer = call()
+        times.append(1000 * (time.perf_counter() - begun))
+        if answer.status_code != 200 or "/account/login/" in str(answer.url):
+            raise RuntimeError(f"{answer.url} answered {answer.status_code}")
+    return statistics.median(times)
+
+
+def _idle(running: portal.Running) -> dict[str, float]:
+    """Memory as the kernel shares it out (PSS), and processor time while nobody asks."""
+    processes = running.tree()
+    before, begun = _cpu_seconds(processes), time.monotonic()
+    running.process.poll()
+    try:
+        running.process.wait(timeout=IDLE_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    used = _cpu_seconds(processes) - before
+    pss = sum(p.memory_full_info().pss for p in processes if p.is_running())
+    return {
+        "memory of all processes, idle (MiB PSS)": pss / 2**20,
+        "CPU of all processes, idle (% of a core)": 100 * used / (time.monotonic() - begun),
+    }
+
+
+def _cpu_seconds(processes: list[psutil.Process]) -> float:
+    return sum(sum(p.cpu_times()[:2]) for p in processes if p.is_running())
+
+
+def _report(figures: dict[str, float]) -> None:
+    table = Table("figure", "measured", "at most", "ratio")
+    results: dict[str, Any] = {}
+    for name, value in figures.items():
+        ratio = value / MOST[name]
+        style = "red" if ratio > 1 else ""
+        table.add_row(name, f"{value:.1f}", f"{MOST[name]:.0f}", f"{ratio:.2f}", style=style)
+        results[name] = {"value": round(value, 3), "most": MOST[name], "ratio": round(ratio, 3)}
+    Console().print(table)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
