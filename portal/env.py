@@ -27,6 +27,7 @@ FOREIGN_NAMES = frozenset(
         "SLIPWAY_RESUME_FROM",
     }
 )
+CLIENT = ("url", "token")
 FOREIGN_PREFIXES = ("SLIPWAY_PARAM_", "SLIPWAY_TEST_")
 
 
@@ -210,8 +211,9 @@ def load(
 ) -> Env:
     """Read and check all settings.
 
-    An empty variable counts as absent. `strict=False`, for the client, ignores unknown names and
-    missing keys. `need_keys=False` is for the supervisor, which makes the keys. Raises `EnvError`.
+    An empty variable counts as absent. `strict=False`, for the client, demands only that its own
+    settings are right and reads no file: a portal's environment never stops the client.
+    `need_keys=False` is for the supervisor, which makes the keys. Raises `EnvError`.
     """
     source = os.environ if environ is None else environ
     given = {name: value for name, value in source.items() if value}
@@ -220,12 +222,19 @@ def load(
     values: dict[str, Any] = {}
     for field in dataclasses.fields(Env):
         setting = _setting_of(field)
-        values[field.name] = _read(setting, given.get(setting.name, setting.default))
+        try:
+            values[field.name] = _read(setting, given.get(setting.name, setting.default))
+        except EnvError:
+            if strict or field.name in CLIENT:
+                raise
+            values[field.name] = _read(setting, setting.default)
     home: Path = values["home"]
     need = strict and need_keys and "DATABASE_URL" in given
     values["public_url"] = (
         values["public_url"] or f"http://{_host(values['host'])}:{values['port']}"
     )
+    if not strict:
+        return Env(**values)
     for name in ("secret_key", "encryption_keys"):
         values[name] = values[name] or _read_key(home, name, need=need)
     env = Env(**values)
@@ -234,6 +243,13 @@ def load(
         database_url=env.database_url or _embedded_database_url(env),
         redis_url=env.redis_url or _embedded_redis_url(env),
     )
+
+
+def config_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Give the folder of the client's own file: `slipway` in XDG_CONFIG_HOME or `~/.config`."""
+    source = os.environ if environ is None else environ
+    given = Path(source.get("XDG_CONFIG_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".config") / "slipway"
 
 
 def child_environ(**changes: str) -> dict[str, str]:

@@ -76,13 +76,25 @@ def test_the_client_ignores_unknown_names():
     assert found.token == "slw_x"
 
 
+def test_only_its_own_settings_stop_the_client():
+    assert env.load({"SLIPWAY_PORT": "eighty"}, strict=False).port == 8000
+    with pytest.raises(env.EnvError, match="SLIPWAY_URL must be an address"):
+        env.load({"SLIPWAY_URL": "portal"}, strict=False)
+
+
+def test_the_clients_file_lies_where_the_desktop_says():
+    assert env.config_folder({"XDG_CONFIG_HOME": "/x"}) == Path("/x/slipway")
+    assert env.config_folder({"XDG_CONFIG_HOME": "x"}) == Path.home() / ".config" / "slipway"
+    assert env.config_folder({}) == Path.home() / ".config" / "slipway"
+
+
 def test_a_given_database_needs_keys_of_its_own(tmp_path):
     given = {"DATABASE_URL": "postgresql://u:p@db/slipway", "SLIPWAY_HOME": str(tmp_path)}
     with pytest.raises(env.EnvError, match="SLIPWAY_SECRET_KEY is missing; set it"):
         env.load(given)
     assert env.load({**given, **KEYS}).encryption_keys == (b"k" * 32,)
     assert env.load(given, need_keys=False).secret_key == ""
-    assert env.load(given, strict=False).secret_key == ""
+    assert not env.load(given, strict=False).secret_key
 
 
 def test_two_keys_rotate():
