@@ -1,6 +1,7 @@
 """Answers for requests that cannot be answered: as a page, or as problem+json below /api/."""
 
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from portal.core.pages import error_page
 
 log = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
+AWAY = (OperationalError, ProgrammingError)
 TITLES = {
     400: "The request is not valid",
     403: "You may not do this",
@@ -66,10 +68,8 @@ class ErrorMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer for a view that raised."""
-        if isinstance(exception, (OperationalError, ProgrammingError)):
-            log.error("database away", exc_info=exception)
-            detail = "The database cannot be reached or is being upgraded. Running jobs go on."
-            return refuse(request, status=503, code="maintenance", detail=detail)
+        if isinstance(exception, AWAY):
+            return away(request)
         if isinstance(exception, errors.SlipwayError):
             status = exception.status if exception.status in TITLES else 400
             return refuse(request, status=status, code=exception.code, detail=exception.message)
@@ -93,8 +93,17 @@ def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
     return refuse(request, status=404, code="not_found", detail=detail)
 
 
+def away(request: HttpRequest) -> HttpResponse:
+    """Answer 503 while the database cannot be reached or is not migrated."""
+    log.error("database away", exc_info=True)
+    detail = "The database cannot be reached or is being upgraded. Running jobs go on."
+    return refuse(request, status=503, code="maintenance", detail=detail)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500; the log has the traceback under the request's id."""
+    """Answer 500, or 503 when a middleware found no database; the log has the traceback."""
+    if isinstance(sys.exception(), AWAY):
+        return away(request)
     detail = "Nothing of yours was changed half-way. Try again; if it stays, tell an admin the id."
     return refuse(request, status=500, code="server_error", detail=detail)
 

@@ -8,12 +8,14 @@ from django.contrib import messages
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
 
 from portal.core import errors, logs
 
 T = TypeVar("T")
 ROWS = 50
+THEMES = ("light", "dark")
 FORBIDDEN = "not_allowed"  # the code of a service that this person may not use at all
 
 
@@ -56,14 +58,19 @@ def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) ->
 
 
 def error_page(request: HttpRequest, *, status: int, title: str, detail: str) -> HttpResponse:
-    """Answer with the page of an error, in the shape of templates/oops.html."""
+    """Answer with the page of an error, in the shape of templates/oops.html.
+
+    Touches neither database nor session, so that it can also say that those are away.
+    """
+    theme = request.COOKIES.get("theme", "")
     context = {
         "number": status,
         "title": title,
         "detail": detail,
         "request_id": logs.request_id(),
+        "theme": theme if theme in THEMES else "",
     }
-    return render(request, f"{status}.html", context, status=status)
+    return HttpResponse(render_to_string(f"{status}.html", context), status=status)
 
 
 def numbered(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:

@@ -48,7 +48,8 @@ class Me(ApiView):
 
     def _shown(self, user: Any) -> Response:
         actor = self.actor
-        slugs = selectors.teams_for(actor).filter(pk__in=actor.roles).values_list("pk", "slug")
+        bound = actor.bound_team_id
+        slugs = [(pk, slug) for pk, slug in actor.slugs.items() if bound in (None, pk)]
         token = {"id": actor.token_id, "prefix": actor.token_prefix}
         if actor.scopes is not None:
             token["scopes"] = sorted(actor.scopes)

@@ -5,10 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from portal.core.pages import THEMES
 from portal.teams import selectors
 from portal.teams.roles import Permission
-
-THEMES = ("light", "dark")
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:

@@ -93,6 +93,8 @@ class Actor:
     site_role: SiteRole = SiteRole.NONE
     roles: Mapping[str, Role] = field(default_factory=dict)
     """Team id → role."""
+    slugs: Mapping[str, str] = field(default_factory=dict)
+    """Team id → slug, of the same teams."""
     scopes: frozenset[Scope] | None = None
     """What the token allows; `None` for a browser session."""
     token_id: str | None = None

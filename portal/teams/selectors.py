@@ -24,16 +24,15 @@ from portal.teams.roles import Actor, Permission, Role, Scope, SiteRole
 
 def actor_of(user: User, *, token: ApiToken | None = None) -> Actor:
     """Return the person as the portal sees this request; one query."""
-    roles = {
-        team_id: Role(role)
-        for team_id, role in Membership.objects.filter(user=user).values_list("team_id", "role")
-    }
+    rows = Membership.objects.filter(user=user).values_list("team_id", "team__slug", "role")
+    memberships = list(rows)
     return Actor(
         user_id=user.pk,
         email=user.email,
         name=user.name,
         site_role=SiteRole(user.site_role),
-        roles=roles,
+        roles={team_id: Role(role) for team_id, _slug, role in memberships},
+        slugs={team_id: slug for team_id, slug, _role in memberships},
         scopes=frozenset(Scope(s) for s in token.scopes) if token else None,
         token_id=token.pk if token else None,
         token_prefix=token.prefix if token else "",

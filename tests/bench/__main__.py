@@ -3,6 +3,7 @@
 `./slipway bench --quick` starts in this checkout and leaves the first start out.
 """
 
+import contextlib
 import json
 import statistics
 import subprocess
@@ -116,10 +117,8 @@ def _idle(running: portal.Running) -> dict[str, float]:
     processes = running.tree()
     before, begun = _cpu_seconds(processes), time.monotonic()
     running.process.poll()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         running.process.wait(timeout=IDLE_SECONDS)
-    except subprocess.TimeoutExpired:
-        pass
     used = _cpu_seconds(processes) - before
     pss = sum(p.memory_full_info().pss for p in processes if p.is_running())
     return {
