@@ -107,7 +107,7 @@ DATABASES = {
         "ENGINE": "django.db.backends.postgresql",
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": 24, "timeout": 5, "max_idle": 120},
+            "pool": {"min_size": 1, "max_size": 24, "timeout": 4, "max_idle": 120},
             "options": (
                 "-c lock_timeout=5s -c statement_timeout=60s"
                 " -c idle_in_transaction_session_timeout=60s"
@@ -271,7 +271,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PARSER_CLASSES": ["portal.core.parsers.StrictJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS is no method of ours; the schema tells all
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.core.schema.NamedSchema",
     "DEFAULT_THROTTLE_CLASSES": [
         "portal.core.throttles.ReadThrottle",
         "portal.core.throttles.WriteThrottle",
@@ -291,6 +291,11 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {"LevelEnum": "portal.notices.serializers.LEVELS"},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.core.schema.declare_errors",
+    ],
 }
 
 # Mail, language, logs -----------------------------------------------------------------------------

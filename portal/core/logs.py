@@ -15,6 +15,16 @@ from portal.core.redaction import redact
 QUIET = ("django.template", "httpx", "httpcore", "urllib3", "botocore", "asyncio", "hpack")
 
 
+class OneLine(logging.Filter):
+    """Keeps one line a request, the one that says how it ended, and none of health probes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether to keep the line."""
+        event = record.msg if isinstance(record.msg, dict) else {}
+        probe = str(event.get("request", "")).endswith(("/healthz", "/readyz", "/metrics"))
+        return event.get("event") != "request_started" and not (probe and record.levelno < 30)
+
+
 def configure(*, log_format: Literal["json", "console"], level: str = "INFO") -> dict[str, Any]:
     """Set logging up for this process and return the `dictConfig` that was applied."""
     shared: list[Processor] = [
@@ -47,7 +57,11 @@ def configure(*, log_format: Literal["json", "console"], level: str = "INFO") ->
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "slipway"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {name: {"level": "WARNING"} for name in QUIET},
+        "filters": {"one_line": {"()": OneLine}},
+        "loggers": {
+            **{name: {"level": "WARNING"} for name in QUIET},
+            "django_structlog.middlewares.request": {"filters": ["one_line"]},
+        },
     }
     logging.config.dictConfig(config)
     return config

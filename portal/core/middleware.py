@@ -69,7 +69,7 @@ class ErrorMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer for a view that raised."""
         if isinstance(exception, AWAY):
-            return away(request)
+            return away(request, exception)
         if isinstance(exception, errors.SlipwayError):
             status = exception.status if exception.status in TITLES else 400
             return refuse(request, status=status, code=exception.code, detail=exception.message)
@@ -93,17 +93,18 @@ def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
     return refuse(request, status=404, code="not_found", detail=detail)
 
 
-def away(request: HttpRequest) -> HttpResponse:
+def away(request: HttpRequest, error: BaseException) -> HttpResponse:
     """Answer 503 while the database cannot be reached or is not migrated."""
-    log.error("database away", exc_info=True)
+    log.error("database away", exc_info=error)
     detail = "The database cannot be reached or is being upgraded. Running jobs go on."
     return refuse(request, status=503, code="maintenance", detail=detail)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500, or 503 when a middleware found no database; the log has the traceback."""
-    if isinstance(sys.exception(), AWAY):
-        return away(request)
+    error = sys.exception()
+    if isinstance(error, AWAY):
+        return away(request, error)
     detail = "Nothing of yours was changed half-way. Try again; if it stays, tell an admin the id."
     return refuse(request, status=500, code="server_error", detail=detail)
 

@@ -157,3 +157,18 @@ def test_a_fact_that_cannot_speak_does_not_break_the_line(line):
 
 def test_long_texts_are_cut(line):
     assert len(line("x" * 1_000_000)) < 30_000
+
+
+@pytest.mark.parametrize(
+    ("event", "request_line", "kept"),
+    [
+        ("request_started", "GET /me", False),
+        ("request_finished", "GET /me", True),
+        ("request_finished", "GET /readyz", False),
+    ],
+)
+def test_a_request_is_one_line_and_a_probe_none(event, request_line, kept) -> None:
+    record = logging.makeLogRecord(
+        {"msg": {"event": event, "request": request_line}, "levelno": logging.INFO}
+    )
+    assert logs.OneLine().filter(record) is kept
