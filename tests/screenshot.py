@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.bench import portal
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.chromium import ARGUMENTS
 
 TARGET = portal.ROOT / "docs" / "screenshot.png"
 PEOPLE = (

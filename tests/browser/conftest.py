@@ -17,19 +17,11 @@ from django.db import connection
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from portal.teams.models import User
+from tests.browser.chromium import ARGUMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery staple"
 START_SECONDS = 60
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 Serve = Callable[..., str]
 
 
