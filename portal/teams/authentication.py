@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication, exceptions
 from rest_framework.request import Request
 
@@ -43,3 +45,25 @@ class SessionAuthentication(authentication.SessionAuthentication):
         if found is not None:
             request.actor = selectors.actor_of(found[0])  # type: ignore[attr-defined] # ours
         return found
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # untyped
+    """Tells the OpenAPI document of bearer tokens."""
+
+    target_class = "portal.teams.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """Return the scheme."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": f"{tokens.PREFIX}…"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # untyped
+    """Tells the OpenAPI document of browser sessions."""
+
+    target_class = "portal.teams.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """Return the scheme."""
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
