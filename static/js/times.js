@@ -14,7 +14,7 @@ export function relative(at, now = Date.now()) {
   if (size < 45) return seconds >= 0 ? "just now" : "in a moment";
   if (size >= 14 * 86400) return (size < 300 * 86400 ? day : dayOfYear).format(at);
   const [unit, word] = UNITS.find(([n]) => size >= n) ?? [60, "min"];
-  const n = Math.max(1, Math.floor(size / unit));
+  const n = Math.max(1, seconds >= 0 ? Math.floor(size / unit) : Math.ceil(size / unit));
   return seconds >= 0 ? `${n} ${word} ago` : `in ${n} ${word}`;
 }
 

@@ -47,7 +47,7 @@ def _relative(seconds: float, instant: datetime) -> str:
         return instant.strftime("%-d %b" if size < 300 * 86400 else "%-d %b %Y")
     for unit, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if size >= unit or unit == 60:
-            count = max(1, int(size // unit))
+            count = max(1, int(size // unit if seconds >= 0 else -(-size // unit)))
             return f"{count} {word} ago" if seconds >= 0 else f"in {count} {word}"
     raise AssertionError("minutes fit everything")
 
