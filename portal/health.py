@@ -1,21 +1,34 @@
-"""Tells whether the portal is alive (`/healthz`) and able to work (`/readyz`)."""
+"""Tells whether the portal is alive (`/healthz`), able to work (`/readyz`), and how it does."""
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Lock
+from typing import Any
 
 import redis
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from prometheus_client import REGISTRY, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
 
 from portal.celery import app
 from portal.core import ids
+from portal.core.errors import NotAllowed
+from portal.core.metrics import due_work
+from portal.core.rest import ApiView
+from portal.teams.roles import Permission
 
 log = logging.getLogger(__name__)
 ECHO_SECONDS = 3.0
 CACHED_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+QUEUES = ("reconcile", "stream", "notify")
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 _ECHO_KEY = "slipway:echo:{}"
 _lock = Lock()
 _last: tuple[float, dict[str, str]] | None = None
@@ -28,16 +41,60 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 def readyz(request: HttpRequest) -> HttpResponse:
     """Answer 200 when every part works, else 503; names each part. Cached for 5 s a process."""
-    global _last
-    with _lock:
-        now = time.monotonic()
-        if _last is None or now - _last[0] > CACHED_SECONDS or not _is_ready(_last[1]):
-            _last = (now, {name: _try(check) for name, check in CHECKS.items()})
-        parts = _last[1]
+    parts = _parts()
     ready = _is_ready(parts)
     return JsonResponse(
         {"status": "ready" if ready else "not ready", "parts": parts}, status=200 if ready else 503
     )
+
+
+class _AnyFormat(BaseContentNegotiation):
+    """Lets the exposition format, not REST, read the Accept header."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class Metrics(ApiView):
+    """`/metrics` in OpenMetrics for Prometheus, for admins and auditors."""
+
+    schema = None
+    content_negotiation_class = _AnyFormat
+
+    def get(self, request: Request) -> HttpResponse:
+        """Answer with this process's figures, the queues, the due work and the parts."""
+        if not self.actor.can(Permission.SITE_VIEW):
+            raise NotAllowed("not_allowed", "Only a site admin or auditor may see the metrics.")
+        encode, kind = choose_encoder(request.headers.get("Accept", OPENMETRICS))
+        return HttpResponse(encode(REGISTRY), content_type=kind)
+
+
+class _Collector:
+    """Asks for what only the stores know, when Prometheus asks."""
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        parts = _parts()
+        ready = GaugeMetricFamily("slipway_ready", "1 when the part works.", labels=["part"])
+        for name, word in parts.items():
+            ready.add_metric([name], float(word == "ok"))
+        yield ready
+        yield from due_work()
+        if parts["redis"] == "ok":
+            depth = GaugeMetricFamily("slipway_queue_depth", "Waiting messages.", labels=["queue"])
+            prefix = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"]
+            with _redis() as client:
+                for queue in QUEUES:
+                    depth.add_metric([queue], client.llen(f"{prefix}{queue}"))
+            yield depth
+
+
+REGISTRY.register(_Collector())
 
 
 def answer(nonce: str) -> None:
@@ -46,6 +103,19 @@ def answer(nonce: str) -> None:
     with _redis() as client:
         client.rpush(key, "1")
         client.expire(key, 30)
+
+
+def _parts() -> dict[str, str]:
+    """Return each part → `ok` or what is wrong; asked again after 5 s, or 1 s when one is not."""
+    global _last
+    with _lock:
+        now = time.monotonic()
+        if _last is not None:
+            kept = CACHED_SECONDS if _is_ready(_last[1]) else RETRY_SECONDS
+        if _last is None or now - _last[0] > kept:
+            parts = {name: _try(check) for name, check in CHECKS.items()}
+            _last = (time.monotonic(), parts)
+        return _last[1]
 
 
 def _is_ready(parts: dict[str, str]) -> bool:

@@ -65,6 +65,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.core.metrics.MetricsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "portal.core.middleware.ErrorMiddleware",
     "django.middleware.security.SecurityMiddleware",

@@ -15,6 +15,7 @@ urlpatterns = [
     path("", views.dashboard, name="dashboard"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.Metrics.as_view(), name="metrics"),
     path("palette", views.palette, name="palette"),
     path("account/", include("allauth.urls")),
     path("api/docs", views.api_docs, name="api-docs"),

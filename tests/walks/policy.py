@@ -103,6 +103,7 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "palette": {"GET": SIGNED_IN},
     "healthz": {"GET": PUBLIC},
     "readyz": {"GET": PUBLIC},
+    "metrics": {"GET": SEES_SITE},
     "api-docs": {"GET": SIGNED_IN},
     "api-schema": {"GET": PUBLIC},
     # REST of people and teams

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.django_db
 METHODS = ("GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 SAFE = {"GET", "OPTIONS"}
 REST = "/api/v1/"
+SAYS_401 = {"socialaccount_login_error"}  # with a page that says what went wrong
 MARK = "quokka"  # in every name of the team, and never in an answer to others
 HOOK = f"https://93.184.216.34/{MARK}"
 WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "((?:teams|notices|jobs|billing)_\w+)"')
@@ -156,7 +157,7 @@ def answer_of(response: Any, *, name: str) -> Answer | str:
     if name == "readyz":
         return Answer.YES  # no worker runs here, so 503 is the truth
     to_login = status == 302 and response["Location"].startswith("/account/login/?next=")
-    if (status == 401 and name.startswith("api-")) or to_login:
+    if (status == 401 and name not in SAYS_401) or to_login:
         return Answer.LOGIN
     if status >= 500:
         return str(status)
