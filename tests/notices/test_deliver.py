@@ -29,7 +29,7 @@ def answering(status, headers=None, body=b""):
 
 
 def wait_seconds(delivery: Delivery) -> float:
-    return (delivery.due_at - datetime.now(UTC)).total_seconds()  # noqa: TID251
+    return (delivery.due_at - datetime.now(UTC)).total_seconds()
 
 
 def test_a_webhook_is_signed_so_that_the_standard_library_of_it_agrees(who, hook, route):
