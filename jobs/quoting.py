@@ -8,7 +8,7 @@ recognition), 2.6 (expansions) and 2.7.4 (here-documents), and knows bash's `$'â
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -104,6 +104,9 @@ class _Scan:
     def refuse(self, message: str, *, at: int | None = None) -> None:
         line = self.source.count("\n", 0, self.at if at is None else at) + 1
         self.faults.append(Fault(line=line, message=message))
+
+
+Step = Callable[[_Scan], None]
 
 
 def variable_of(name: str) -> str:
@@ -244,7 +247,7 @@ def _double(state: _Scan) -> None:
         state.copy()
 
 
-def _until(end: str) -> "Step":
+def _until(end: str) -> Step:
     def step(state: _Scan) -> None:
         if state.starts(end):
             state.leave(len(end))
@@ -335,7 +338,6 @@ def _heredoc(state: _Scan) -> None:
         state.copy()
 
 
-Step = type(_bare)
 _STEPS = {
     Place.BARE: _bare,
     Place.DOUBLE: _double,
