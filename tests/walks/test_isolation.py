@@ -27,6 +27,7 @@ pytestmark = pytest.mark.django_db
 METHODS = ("GET", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 SAFE = {"GET", "OPTIONS"}
 REST = "/api/v1/"
+ASK_ALL = {"anonymous", "other", "admin"}  # the rest ask by the methods of the table alone
 SAYS_401 = {"socialaccount_login_error"}  # with a page that says what went wrong
 MARK = "quokka"  # in every name of the team, and never in an answer to others
 HOOK = f"https://93.184.216.34/{MARK}"
@@ -168,10 +169,11 @@ def answer_of(response: Any, *, name: str) -> Answer | str:
 def faults(caller: Caller, client: Client, scene: Scene, below: str) -> list[str]:
     """Every route and method whose answer is not what the table says."""
     found = []
+    asks_all = caller.scopes is None and caller.persona in ASK_ALL
     for place in scene.places:
         cache.clear()  # throttles are tested elsewhere
         if place.name in ROUTES and place.path.startswith(below):
-            for method in METHODS:
+            for method in METHODS if asks_all else ROUTES[place.name]:
                 found += _faults_of(caller, client, place, method, scene)
     return found
 
