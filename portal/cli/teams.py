@@ -80,17 +80,33 @@ def add_member(
         print(added["url"])
 
 
+@members.command("role")
+def change_role(context: typer.Context, email: str, role: str, team: Team = None) -> None:
+    """Give a person another role: viewer, member or manager."""
+    session = session_of(context)
+    portal = session.portal()
+    slug = team_of(portal, team)
+    user = _member_of(portal, slug, email)
+    changed = portal.send("PATCH", "teams", slug, "members", user, body={"role": role})
+    session.done(changed, f"{email} is {role} of {slug} now.")
+
+
 @members.command("remove")
 def remove_member(context: typer.Context, email: str, team: Team = None) -> None:
     """Remove a person from a team, or leave it yourself."""
     session = session_of(context)
     portal = session.portal()
     slug = team_of(portal, team)
-    found = [m for m in portal.every("teams", slug, "members") if m["email"] == email.lower()]
-    if not found:
-        raise Failure(f"{email} is no member of {slug}. See: slipway members list --team {slug}")
-    portal.send("DELETE", "teams", slug, "members", found[0]["user"])
+    portal.send("DELETE", "teams", slug, "members", _member_of(portal, slug, email))
     session.done({"removed": email}, f"{email} is no member of {slug} any more.")
+
+
+def _member_of(portal: Portal, slug: str, email: str) -> str:
+    """Return the id of the member with that address."""
+    for member in portal.every("teams", slug, "members"):
+        if member["email"] == email.lower():
+            return str(member["user"])
+    raise Failure(f"{email} is no member of {slug}. See: slipway members list --team {slug}")
 
 
 @secrets.command("list")

@@ -172,6 +172,9 @@ def test_people_of_the_only_team(run, signed_in, world):
     assert invited.out.startswith("http")
     assert "/invite/" in invited.out
     assert "ada@example.org\tada\tviewer\tyes" in run("members", "list").out
+    assert run("members", "role", "ada@example.org", "member").code == 0
+    assert run("members", "role", "ada@example.org", "king").code == 1
+    assert "ada@example.org\tada\tmember\tyes" in run("members", "list").out
     assert run("members", "remove", "ADA@example.org").code == 0
     missing = run("members", "remove", "ada@example.org")
     assert missing.code == 1
@@ -289,8 +292,9 @@ def test_a_broken_pipe_is_quiet(url, world, home):
     assert (done.stdout, done.stderr) == (b"[", b"")
 
 
-def on_a_terminal(words, env, *, columns):
-    """What a command prints on a terminal of that width."""
+def on_a_terminal(words, env, *, columns=80, answers=()):
+    """What a command prints on a terminal of that width; each answer waits for its question."""
+    waiting = list(answers)
     master, slave = pty.openpty()
     os.set_blocking(master, False)
     with subprocess.Popen(
@@ -300,6 +304,7 @@ def on_a_terminal(words, env, *, columns):
         stdin=slave,
         stdout=slave,
         stderr=slave,
+        start_new_session=True,
     ) as process:
         os.close(slave)
         found = b""
@@ -311,6 +316,8 @@ def on_a_terminal(words, env, *, columns):
             except (BlockingIOError, OSError):
                 if ended:
                     break
+            if waiting and waiting[0][0].encode() in found:
+                os.write(master, f"{waiting.pop(0)[1]}\n".encode())
     os.close(master)
     return found.decode()
 
@@ -326,6 +333,17 @@ def test_a_table_fits_the_terminal_and_no_name_steers_it(url, world, home, colum
     assert "vision" in shown
     plain = [line.replace("\x1b[1m", "").replace("\x1b[0m", "") for line in shown.splitlines()]
     assert max(len(line) for line in plain) <= columns
+
+
+def test_signing_in_asks_for_the_address_and_unseen_for_the_token(url, world, home):
+    """Over 300 ms: a real terminal."""
+    token = token_of(world.people["viewer"], scopes=["read"])
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SLIPWAY_")}
+    answers = [("Address of the portal", url), ("Token", token)]
+    shown = on_a_terminal(["login"], {**env, "XDG_CONFIG_HOME": str(home)}, answers=answers)
+    assert "as viewer@example.org." in shown
+    assert token not in shown
+    assert config.read() == config.Account(url=url, token=token)
 
 
 def test_it_starts_fast_and_without_what_it_does_not_need(home):
