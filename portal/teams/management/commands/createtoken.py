@@ -12,6 +12,8 @@ from portal.teams.models import User
 from portal.teams.roles import Scope
 from portal.teams.services import tokens
 
+MOST_DAYS = 3650
+
 
 class Command(BaseCommand):
     """Prints only the token."""
@@ -34,6 +36,8 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no active person {options['user']}.")
         days = options["expires_days"]
+        if days is not None and not 1 <= days <= MOST_DAYS:
+            raise CommandError(f"--expires-days takes 1 to {MOST_DAYS} days; without it, for ever.")
         try:
             actor = selectors.actor_of(user)
             team = selectors.team_for(actor, options["team"]) if options["team"] else None
