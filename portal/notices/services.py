@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from portal.core import clock, ids, push
 from portal.core.crypto import Secret
-from portal.core.errors import Conflict, FieldError, Invalid, SlipwayError
+from portal.core.errors import Conflict, FieldError, Invalid, NotFound, SlipwayError
 from portal.notices import senders, wakeups
 from portal.notices.models import SIGNING_SECRETS, TARGETS, Delivery, Level, Route
 from portal.notices.values import Kind, LevelName, State, concerns
@@ -115,11 +115,12 @@ def update_route(actor: Actor, route: Route, **columns: Any) -> Route:
         wanted["disabled_reason"] = ""
     try:
         with transaction.atomic():
-            Route.objects.filter(pk=route.pk).update(**wanted, updated_at=Now())
+            if not Route.objects.filter(pk=route.pk).update(**wanted, updated_at=Now()):
+                raise _gone()
             _record(actor, route, "route.changed", changed=sorted(columns))
+            route.refresh_from_db()
     except IntegrityError as error:
         raise _name_taken(wanted.get("name", route.name)) from error
-    route.refresh_from_db()
     return route
 
 
@@ -127,14 +128,17 @@ def update_route(actor: Actor, route: Route, **columns: Any) -> Route:
 def delete_route(actor: Actor, route: Route) -> None:
     """Delete a route with its deliveries; what is on its way is dropped."""
     _may_edit(actor, route.team)
+    _hold(route)  # before its deliveries, as everybody does
+    Route.objects.filter(pk=route.pk).delete()
+    Delivery.objects.filter(route_id=route.pk).delete()  # what was committed meanwhile
     _record(actor, route, "route.deleted")
-    route.delete()
 
 
 @transaction.atomic
 def test_route(actor: Actor, route: Route) -> Delivery:
     """Send a test along the route, now and whatever the hour. Raises `Conflict` if disabled."""
     _may_edit(actor, route.team)
+    _hold(route)
     if not route.is_enabled:
         raise Conflict("route_disabled", "The route is disabled. Enable it, then test it.")
     message = f"This is a test of the route {route.name}, sent by {actor.email}."
@@ -148,6 +152,7 @@ def test_route(actor: Actor, route: Route) -> Delivery:
 def replay(actor: Actor, delivery: Delivery) -> Delivery:
     """Send a delivery once more under its old id; one that is pending is tried at once."""
     _may_edit(actor, delivery.route.team)
+    _hold(delivery.route)
     if not delivery.route.is_enabled:
         raise Conflict("route_disabled", "The route is disabled. Enable it, then send again.")
     rows = Delivery.objects.filter(pk=delivery.pk)
@@ -159,6 +164,16 @@ def replay(actor: Actor, delivery: Delivery) -> Delivery:
     wakeups.deliver()
     delivery.refresh_from_db()
     return delivery
+
+
+def _hold(route: Route) -> None:
+    """Hold the route until the end of the caller's transaction; raise `NotFound` if it is gone."""
+    if not Route.objects.filter(pk=route.pk).update(kind=route.kind):
+        raise _gone()
+
+
+def _gone() -> NotFound:
+    return NotFound("not_found", "There is no such route, or it is not yours to see.")
 
 
 def _open_deliveries(row: Level, previous: LevelName) -> None:

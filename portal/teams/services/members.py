@@ -86,6 +86,7 @@ def add_member(actor: Actor, team: Team, *, email: str, role: str) -> Membership
 def _invite(actor: Actor, team: Team, *, email: str, role: Role) -> Invited:
     token = secrets.token_urlsafe(32)
     now = clock.now()
+    lock_quota(team)  # one open invitation a person: each of two at once replaces the other
     Invitation.objects.filter(team=team, email=email, accepted_at=None, withdrawn_at=None).update(
         withdrawn_at=now
     )
@@ -202,6 +203,8 @@ def remove_member(actor: Actor, team: Team, *, user_id: str) -> None:
 
 
 def _member(team: Team, user_id: str) -> Membership:
+    """Return a member, with the team's lock held: nobody else changes or removes members now."""
+    lock_quota(team)
     membership = team.memberships.select_related("user").filter(user_id=user_id).first()
     if membership is None:
         raise NotFound("not_found", "This person is not a member of the team.")
@@ -211,9 +214,8 @@ def _member(team: Team, user_id: str) -> Membership:
 def _keep_a_manager(actor: Actor, team: Team, membership: Membership) -> None:
     """Refuse to take the last manager away, unless a site admin does it.
 
-    Holds the team's lock, so that two managers cannot leave at the same instant.
+    Expects the team's lock, so that two managers cannot leave at the same instant.
     """
-    lock_quota(team)
     managers = list(team.memberships.filter(role=Role.MANAGER).values_list("user_id", flat=True))
     if managers == [membership.user_id] and not actor.can(Permission.SITE_EDIT):
         raise Conflict(

@@ -46,9 +46,9 @@ def replace_secret(actor: Actor, team: Team, *, name: str, value: str) -> Secret
     """Give a secret another value; jobs that start from now on get it. Raises `NotFound`."""
     require(actor, Permission.SECRETS_EDIT, team=team)
     secret = _find(team, name)
-    Secret.objects.filter(pk=secret.pk).update(
-        ciphertext=_sealed(secret.pk, value), updated_at=Now()
-    )
+    rows = Secret.objects.filter(pk=secret.pk)
+    if not rows.update(ciphertext=_sealed(secret.pk, value), updated_at=Now()):
+        raise _gone()
     secret.refresh_from_db()
     _record(actor, team, secret, "secret.replaced")
     return secret
@@ -59,15 +59,20 @@ def delete_secret(actor: Actor, team: Team, *, name: str) -> None:
     """Delete a secret for good. Raises `NotFound`."""
     require(actor, Permission.SECRETS_EDIT, team=team)
     secret = _find(team, name)
+    if not Secret.objects.filter(pk=secret.pk).delete()[0]:
+        raise _gone()
     _record(actor, team, secret, "secret.deleted")
-    secret.delete()
 
 
 def _find(team: Team, name: str) -> Secret:
     secret = team.secrets.filter(name=name).first()
     if secret is None:
-        raise NotFound("not_found", "The team has no secret of that name.")
+        raise _gone()
     return secret
+
+
+def _gone() -> NotFound:
+    return NotFound("not_found", "The team has no secret of that name.")
 
 
 def _sealed(row_id: str, value: str) -> bytes:
