@@ -20,12 +20,21 @@ app.conf.beat_schedule = {
         "options": {"expires": seconds * 2},
     }
     for name, seconds in {
+        "portal.tick": settings.SWEEP_SECONDS,
         "teams.seal_audit": settings.SWEEP_SECONDS,
         "teams.expire": 300.0,
         "notices.deliver": settings.SWEEP_SECONDS,
         "notices.prune": 3600.0,
     }.items()
 }
+
+
+@app.task(name="portal.tick", ignore_result=True, queue="reconcile")
+def tick() -> None:
+    """Leave a trace of beat for /readyz."""
+    from portal import health
+
+    health.tick()
 
 
 @app.task(name="portal.echo", ignore_result=True, queue="reconcile")

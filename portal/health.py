@@ -29,7 +29,10 @@ CACHED_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 QUEUES = ("reconcile", "stream", "notify")
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+SWEEPS_MISSED = 6
 _ECHO_KEY = "slipway:echo:{}"
+_TICK_KEY = "slipway:tick"
+_started = time.monotonic()
 _lock = Lock()
 _last: tuple[float, dict[str, str]] | None = None
 
@@ -105,6 +108,12 @@ def answer(nonce: str) -> None:
         client.expire(key, 30)
 
 
+def tick() -> None:
+    """Say from within a worker that beat sends its sweeps."""
+    with _redis() as client:
+        client.set(_TICK_KEY, "1", ex=int(SWEEPS_MISSED * settings.SWEEP_SECONDS))
+
+
 def _parts() -> dict[str, str]:
     """Return each part → `ok` or what is wrong; asked again after 5 s, or 1 s when one is not."""
     global _last
@@ -144,6 +153,15 @@ def _migrations() -> str:
     return f"{len(waiting)} not applied" if waiting else "ok"
 
 
+def _sweeps() -> str:
+    """Tell whether beat has sent a sweep lately; a young process gives it time."""
+    patience = SWEEPS_MISSED * settings.SWEEP_SECONDS
+    with _redis() as client:
+        if client.exists(_TICK_KEY) or time.monotonic() - _started < patience:
+            return "ok"
+    return f"none for {patience} s; is beat running?"
+
+
 def _store() -> str:
     with _redis() as client:
         client.ping()
@@ -171,4 +189,5 @@ CHECKS: dict[str, Callable[[], str]] = {
     "migrations": _migrations,
     "redis": _store,
     "queue": _queue,
+    "sweeps": _sweeps,
 }

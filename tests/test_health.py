@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from portal import health
-from portal.celery import app
+from portal.celery import app, tick
 from portal.notices import services as notices
 from tests.people import api_client, make_world
 
@@ -47,7 +47,7 @@ def test_readyz_is_ready_when_a_worker_answers(client, redis, monkeypatch):
         answer = client.get("/readyz")
     assert answer.json() == {
         "status": "ready",
-        "parts": dict.fromkeys(("database", "migrations", "redis", "queue"), "ok"),
+        "parts": dict.fromkeys(("database", "migrations", "redis", "queue", "sweeps"), "ok"),
     }
     assert answer.status_code == 200
 
@@ -65,6 +65,14 @@ def test_readyz_names_a_store_that_is_away(client, settings):
     assert answer.status_code == 503
     assert answer.json()["parts"]["redis"] == "ConnectionError"
     assert answer.json()["status"] == "not ready"
+
+
+def test_readyz_says_when_beat_no_longer_sweeps(client, redis, monkeypatch):
+    monkeypatch.setattr(health, "_started", health.time.monotonic() - 3600)
+    assert "is beat running?" in client.get("/readyz").json()["parts"]["sweeps"]
+    monkeypatch.setattr(health, "_last", None)
+    tick.apply()
+    assert client.get("/readyz").json()["parts"]["sweeps"] == "ok"
 
 
 def test_many_who_ask_at_once_are_one_question(client, redis, monkeypatch):
