@@ -6,10 +6,12 @@ least once a minute, so that a revoked token, a removed member or a sign-out end
 
 import asyncio
 import contextlib
+from importlib import import_module
 from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.conf import settings
 from django.contrib.auth import SESSION_KEY, get_user
 
 from portal.teams import selectors
@@ -112,8 +114,12 @@ def _by_token(text: str) -> Actor | None:
 
 
 def _by_session(scope: Any) -> Actor | None:
-    session = scope.get("session")
-    if session is None or SESSION_KEY not in session:
+    """Read the session anew: a sign-out or another password ends it meanwhile."""
+    opened = scope.get("session")
+    if opened is None or opened.session_key is None:
+        return None
+    session = import_module(settings.SESSION_ENGINE).SessionStore(opened.session_key)
+    if SESSION_KEY not in session:
         return None
     request: Any = type("SessionOnly", (), {"session": session})()
     user = get_user(request)
@@ -122,10 +128,8 @@ def _by_session(scope: Any) -> Actor | None:
 
 def _still(scope: Any, actor: Actor) -> Actor | None:
     if actor.token_id is None:
-        session = scope["session"]
-        if not session.exists(session.session_key):
-            return None
-    return selectors.may_still_listen(actor.user_id, token_id=actor.token_id)
+        return _by_session(scope)
+    return selectors.may_still_listen(actor.token_id)
 
 
 def _groups_of(actor: Actor) -> dict[str, str]:

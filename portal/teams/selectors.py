@@ -50,14 +50,11 @@ def live_token(digest: str) -> ApiToken | None:
     )
 
 
-def may_still_listen(user_id: str, *, token_id: str | None) -> Actor | None:
-    """Return the actor as of now, or `None` when the person or the token has ended meanwhile."""
-    if token_id is not None:
-        row = ApiToken.objects.filter(pk=token_id, user_id=user_id).first()
-        token = live_token(row.digest) if row else None
-        return actor_of(token.user, token=token) if token else None
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    return actor_of(user) if user else None
+def may_still_listen(token_id: str) -> Actor | None:
+    """Return the actor as of now of a token, or `None` when person or token has ended meanwhile."""
+    row = ApiToken.objects.filter(pk=token_id).first()
+    token = live_token(row.digest) if row else None
+    return actor_of(token.user, token=token) if token else None
 
 
 def teams_for(actor: Actor) -> QuerySet[Team]:

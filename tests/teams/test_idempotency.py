@@ -115,6 +115,11 @@ def test_a_secret_in_the_body_is_not_kept(client):
     assert Secret.objects.get().name == "A"
 
 
+def test_a_path_longer_than_any_of_ours_is_404_with_a_key_too(client):
+    path = f"{TEAMS}/{'a' * 5000}/secrets"
+    assert post(client, path, {"name": "A", "value": "x"}).status_code == 404
+
+
 def test_after_a_day_the_key_is_free(client):
     post(client, TEAMS, BODY)
     IdempotencyRecord.objects.update(created_at=clock.now() - timedelta(hours=25))

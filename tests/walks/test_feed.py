@@ -144,6 +144,12 @@ def deactivate(world, client, text):
     users.deactivate(world.actor("admin"), user_id=world.people["member"].pk)
 
 
+def change_password(world, client, text):
+    user = world.people["member"]
+    user.set_password("another long passphrase")
+    user.save(update_fields=["password"])
+
+
 def sign_out(world, client, text):
     client.logout()
 
@@ -151,7 +157,14 @@ def sign_out(world, client, text):
 @pytest.mark.usefixtures("checks_often")
 @pytest.mark.parametrize(
     ("end", "by_token"),
-    [(revoke, True), (expire, True), (deactivate, True), (deactivate, False), (sign_out, False)],
+    [
+        (revoke, True),
+        (expire, True),
+        (deactivate, True),
+        (deactivate, False),
+        (sign_out, False),
+        (change_password, False),
+    ],
 )
 async def test_the_socket_ends_with_what_opened_it(world, end, by_token):
     user = world.people["member"]
