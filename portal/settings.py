@@ -67,16 +67,16 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.core.metrics.MetricsMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "portal.core.middleware.ErrorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "portal.core.middleware.ErrorMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -227,6 +227,7 @@ MFA_ADAPTER = "portal.teams.adapters.MfaAdapter"
 USERSESSIONS_TRACK_ACTIVITY = True
 
 # Safety of the browser ----------------------------------------------------------------------------
+SESSION_ENGINE = "portal.core.sessions"
 SESSION_COOKIE_NAME = "slipway_session"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS

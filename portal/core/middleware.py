@@ -15,6 +15,7 @@ from portal.core.pages import error_page
 
 log = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
+UTF_8 = {"utf-8", "utf8", "us-ascii"}
 AWAY = (OperationalError, ProgrammingError)
 TITLES = {
     400: "The request is not valid",
@@ -47,8 +48,9 @@ def refuse(
 class ErrorMiddleware:
     """Refuses what no view should see, and turns the errors of pages into pages.
 
-    A path or query with a NUL byte is 400, a body above the limit 413, a database that cannot be
-    reached or is not migrated yet 503, and Slipway's own errors what they say.
+    A path or query with a NUL byte and a form in another charset are 400, a body above the limit
+    413, a database that cannot be reached or is not migrated yet 503, and Slipway's own errors
+    what they say.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -64,6 +66,10 @@ class ErrorMiddleware:
         if length.isdigit() and int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             detail = "The body is larger than 1 MiB. Send less at once."
             return refuse(request, status=413, code="too_large", detail=detail)
+        charset = str((request.content_params or {}).get("charset", "utf-8")).lower()
+        if (request.content_type or "").startswith("multipart/") and charset not in UTF_8:
+            detail = "A form is read as UTF-8. Send it so, or leave the charset out."
+            return refuse(request, status=400, code="bad_charset", detail=detail)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

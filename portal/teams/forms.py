@@ -1,5 +1,6 @@
 """Forms of people and teams; the rules behind them live in the services."""
 
+import re
 from datetime import timedelta
 from typing import Any
 from zoneinfo import available_timezones
@@ -146,7 +147,7 @@ class LimitForm(forms.Form):
             name, colon, count = line.partition(":")
             if not line.strip():
                 continue
-            if not colon or not count.strip().isdecimal():
+            if not colon or not re.fullmatch(r"\s*[0-9]{1,9}\s*", count):
                 raise forms.ValidationError(f"“{line[:40]}” is not a type and a count: h100: 8.")
             types[name.strip().lower()] = int(count)
         return types

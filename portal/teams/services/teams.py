@@ -10,15 +10,7 @@ from portal.teams.models import Limit, Membership, Team, slug_validator
 from portal.teams.roles import Actor, Permission, Role
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
-
-
-def check_name(name: str) -> str:
-    """Return the name without surrounding space; raise `Invalid` when it is empty or too long."""
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= 250:
-        message = "Give a name of 1 to 250 characters."
-        raise Invalid("invalid", message, errors=[FieldError(pointer="/name", message=message)])
-    return name
+from portal.teams.services.names import check_name
 
 
 def check_slug(slug: str) -> str:

@@ -16,6 +16,7 @@ from portal.teams.models import ApiToken, User
 from portal.teams.roles import Actor, Permission, Scope, SiteRole
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
+from portal.teams.services.names import check_name
 
 
 def check_password(password: str, user: User | None = None) -> str:
@@ -40,7 +41,7 @@ def create_user(
     must_change_password: bool = False,
 ) -> User:
     """Create a person whose address counts as proven. Raises `Conflict` when it is taken."""
-    user = User(email=email.strip().lower(), name=" ".join(name.split())[:250])
+    user = User(email=email.strip().lower(), name=check_name(name, least=0))
     if password is not None and not must_change_password:
         check_password(password, user)
     try:
@@ -61,11 +62,7 @@ def create_user(
 @transaction.atomic
 def update_profile(actor: Actor, *, name: str) -> User:
     """Change the actor's own name."""
-    name = " ".join(name.split())
-    if len(name) > 250:
-        message = "A name has at most 250 characters."
-        raise Invalid("invalid", message, errors=[FieldError(pointer="/name", message=message)])
-    User.objects.filter(pk=actor.user_id).update(name=name)
+    User.objects.filter(pk=actor.user_id).update(name=check_name(name, least=0))
     return User.objects.get(pk=actor.user_id)
 
 
