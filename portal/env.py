@@ -145,8 +145,7 @@ class Env:
             "smtp", "smtps", "smtp+tls", "smtp+ssl", "submission", "console", "file", "memory"
         ),
         None,
-        "Mail server, such as `smtp+tls://user:password@host:587`; absent: mail is written to "
-        "the log.",
+        "Mail server, such as `smtp+tls://user:password@host:587`; absent: no mail is sent.",
         masked=True,
     )
     email_from: str = _setting(parse.text, "slipway@localhost", "Sender address of mail.")

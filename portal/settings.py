@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "django.contrib.humanize",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -197,6 +198,8 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = None  # "Stay signed in for 14 days" is asked at login
 ACCOUNT_RATE_LIMITS = {"login_failed": "30/15m/ip,5/15m/key", "login": "60/m/ip"}
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # strangers get no mail because somebody typed their address
+ACCOUNT_MAX_EMAIL_ADDRESSES = 1  # the one that a person was invited by; another cannot be claimed
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = _public.scheme
 SOCIALACCOUNT_ADAPTER = "portal.teams.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
@@ -281,6 +284,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_THROTTLE_RATES": {"read": "1200/min", "write": "300/min"},
     "EXCEPTION_HANDLER": "portal.core.rest.problem_response",
     "COERCE_DECIMAL_TO_STRING": True,
+    "NUM_PROXIES": 0,  # the server has judged X-Forwarded-For already
     "UNAUTHENTICATED_USER": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -301,7 +305,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Mail, language, logs -----------------------------------------------------------------------------
-vars().update(dj_email_url.parse(env.email_url or "console:"))
+vars().update(dj_email_url.parse(env.email_url or "dummy:"))
 EMAIL_TIMEOUT = 10
 HAS_MAIL = env.email_url is not None
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from

@@ -60,6 +60,8 @@ def send(kind: Kind, target: Secret, message: Message, *, signing: Secret | None
 
 
 def _mail(target: Secret, message: Message) -> Outcome:
+    if not settings.HAS_MAIL:
+        return Failed(error="There is no mail server; an admin names one by SLIPWAY_EMAIL_URL.")
     mail = EmailMessage(
         subject=f"[Slipway] {message.subject}",
         body=message.text,
