@@ -46,6 +46,15 @@ def _set_up_django() -> None:
     django.setup()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Let a worker load the settings only after it has written its own environment.
+
+    With this variable pytest-django loads them at once, and all workers would share one Valkey.
+    """
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 _prepare_environment()
 _set_up_django()
 
