@@ -1,10 +1,54 @@
-"""Questions about jobs."""
+"""Questions about jobs; each that a person asks starts from the actor."""
 
+from django.db.models import F, Q, QuerySet
+
+from jobs.models import DefinitionVersion, JobDefinition
 from jobs.values import Usage
+from portal.core.errors import NotFound
+from portal.teams import selectors as teams
 from portal.teams.models import Team
+from portal.teams.roles import Actor, Scope
 
 
 def usage_of(team: Team) -> Usage:
     """Return what the team's jobs use. There are no jobs yet, so nothing is used."""
     del team
     return Usage()
+
+
+def definitions_for(actor: Actor) -> QuerySet[JobDefinition]:
+    """Return the definitions of the actor's teams and the built-in ones, newest first."""
+    if not actor.has_scope(Scope.READ):
+        return JobDefinition.objects.none()
+    visible = Q(team__in=teams.teams_for(actor)) | Q(team=None)
+    rows = JobDefinition.objects.select_related("team", "created_by")
+    return rows.filter(visible, archived_at=None).order_by("-pk")
+
+
+def definition_for(actor: Actor, definition_id: str) -> JobDefinition:
+    """Return a definition; raise `NotFound` when it is not the actor's to see."""
+    definition = definitions_for(actor).filter(pk=definition_id).first()
+    if definition is None:
+        raise NotFound("not_found", "There is no such definition, or it is not yours to see.")
+    return definition
+
+
+def versions_for(actor: Actor, definition: JobDefinition) -> QuerySet[DefinitionVersion]:
+    """Return the versions of a definition that the actor may see, newest first."""
+    return (
+        DefinitionVersion.objects.select_related("created_by")
+        .filter(definition__in=definitions_for(actor), definition=definition)
+        .order_by("-pk")
+    )
+
+
+def newest_of(definition: JobDefinition) -> DefinitionVersion:
+    """Return the newest version of a definition."""
+    return definition.versions.get(number=definition.latest)
+
+
+def with_newest(rows: QuerySet[JobDefinition]) -> QuerySet[JobDefinition]:
+    """Add `spec` and `saved_at` of the newest version to each definition, in the same query."""
+    return rows.filter(versions__number=F("latest")).annotate(
+        spec=F("versions__spec"), saved_at=F("versions__created_at")
+    )

@@ -10,4 +10,11 @@ pages: list[URLPattern | URLResolver] = [
 ]
 api: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", rest.Quotas.as_view(), name="api-quotas"),
+    path("job-definitions", rest.Definitions.as_view(), name="api-definitions"),
+    path("job-definitions/<slug:definition>", rest.OneDefinition.as_view(), name="api-definition"),
+    path(
+        "job-definitions/<slug:definition>/versions",
+        rest.Versions.as_view(),
+        name="api-definition-versions",
+    ),
 ]

@@ -38,6 +38,12 @@ class ApiView(APIView):
         """The `portal.teams.roles.Actor` that authentication has set."""
         return self.request.actor  # type: ignore[attr-defined] # set by authentication
 
+    def valid(self, shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+        """Return the body as the shape reads it; raise 400 with a pointer to every fault."""
+        serializer = shape(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
     def page(
         self,
         rows: QuerySet[Any],

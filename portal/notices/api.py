@@ -1,7 +1,5 @@
 """REST of levels, routes and deliveries."""
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -16,12 +14,6 @@ from portal.teams.idempotency import idempotent
 PAGED = [LIMIT_PARAMETER, CURSOR_PARAMETER]
 TEAM = OpenApiParameter("team", str, description="slug of a team")
 NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
-
-
-def _valid(shape: Any, request: Request) -> dict[str, Any]:
-    serializer = shape(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 class Notices(ApiView):
@@ -54,7 +46,7 @@ class Routes(ApiView):
     @idempotent(secret=["signing_secret"])
     def post(self, request: Request) -> Response:
         """Make a route; a webhook's signing secret is in this answer and nowhere else."""
-        wanted = _valid(shapes.RouteInput, request)
+        wanted = self.valid(shapes.RouteInput)
         slug = wanted.pop("team", None)
         team = teams.team_for(self.actor, slug) if slug else None
         created = services.create_route(self.actor, team=team, **wanted)
@@ -75,7 +67,7 @@ class OneRoute(ApiView):
     def patch(self, request: Request, route: str) -> Response:
         """Change a route."""
         row = selectors.route_for(self.actor, route)
-        changed = services.update_route(self.actor, row, **_valid(shapes.RoutePatch, request))
+        changed = services.update_route(self.actor, row, **self.valid(shapes.RoutePatch))
         return Response(shapes.RouteSerializer(changed).data)
 
     @extend_schema(responses={204: NOTHING})

@@ -19,12 +19,6 @@ PAGED = [LIMIT_PARAMETER, CURSOR_PARAMETER]
 NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
 
 
-def _valid(shape: Any, request: Request) -> dict[str, Any]:
-    serializer = shape(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
-
-
 class TeamView(ApiView):
     """A view below one team."""
 
@@ -44,7 +38,7 @@ class Me(ApiView):
     @extend_schema(request=shapes.ProfileInput, responses=shapes.MeSerializer)
     def patch(self, request: Request) -> Response:
         """Change the own name."""
-        return self._shown(users.update_profile(self.actor, **_valid(shapes.ProfileInput, request)))
+        return self._shown(users.update_profile(self.actor, **self.valid(shapes.ProfileInput)))
 
     def _shown(self, user: Any) -> Response:
         actor = self.actor
@@ -77,7 +71,7 @@ class Teams(ApiView):
     @idempotent()
     def post(self, request: Request) -> Response:
         """Create a team; site admins only."""
-        team = teams.create_team(self.actor, **_valid(shapes.TeamInput, request))
+        team = teams.create_team(self.actor, **self.valid(shapes.TeamInput))
         shown = shapes.TeamSerializer(team, context={"request": request})
         return Response(shown.data, status=status.HTTP_201_CREATED)
 
@@ -93,7 +87,7 @@ class OneTeam(TeamView):
     @extend_schema(request=shapes.TeamPatch, responses=shapes.TeamSerializer)
     def patch(self, request: Request, slug: str) -> Response:
         """Change a team's name or time zone."""
-        team = teams.update_team(self.actor, self.team(), **_valid(shapes.TeamPatch, request))
+        team = teams.update_team(self.actor, self.team(), **self.valid(shapes.TeamPatch))
         return Response(shapes.TeamSerializer(team, context={"request": request}).data)
 
 
@@ -110,7 +104,7 @@ class Members(TeamView):
     @idempotent(secret=["url"])
     def post(self, request: Request, slug: str) -> Response:
         """Add a known person, or invite an unknown one by a link that is shown once."""
-        added = members.add_member(self.actor, self.team(), **_valid(shapes.MemberInput, request))
+        added = members.add_member(self.actor, self.team(), **self.valid(shapes.MemberInput))
         body: dict[str, Any]
         if isinstance(added, Membership):
             body = {"member": added, "invitation": None, "url": None}
@@ -127,7 +121,7 @@ class OneMember(TeamView):
     def patch(self, request: Request, slug: str, user: str) -> Response:
         """Give a member another role."""
         membership = members.change_role(
-            self.actor, self.team(), user_id=user, **_valid(shapes.RoleInput, request)
+            self.actor, self.team(), user_id=user, **self.valid(shapes.RoleInput)
         )
         return Response(shapes.MemberSerializer(membership).data)
 
@@ -171,9 +165,7 @@ class Secrets(TeamView):
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         """Store a new secret."""
-        secret = secrets.create_secret(
-            self.actor, self.team(), **_valid(shapes.SecretInput, request)
-        )
+        secret = secrets.create_secret(self.actor, self.team(), **self.valid(shapes.SecretInput))
         return Response(shapes.SecretSerializer(secret).data, status=status.HTTP_201_CREATED)
 
 
@@ -184,7 +176,7 @@ class OneSecret(TeamView):
     def put(self, request: Request, slug: str, name: str) -> Response:
         """Replace a secret's value."""
         secret = secrets.replace_secret(
-            self.actor, self.team(), name=name, **_valid(shapes.SecretValue, request)
+            self.actor, self.team(), name=name, **self.valid(shapes.SecretValue)
         )
         return Response(shapes.SecretSerializer(secret).data)
 
@@ -216,7 +208,7 @@ class Tokens(ApiView):
     @idempotent(secret=["token"])
     def post(self, request: Request) -> Response:
         """Make a token; its text is in this answer and nowhere else."""
-        wanted = _valid(shapes.TokenInput, request)
+        wanted = self.valid(shapes.TokenInput)
         slug = wanted.pop("team", None)
         team = selectors.team_for(self.actor, slug) if slug else None
         minted = tokens.create_token(self.actor, team=team, **wanted)
@@ -272,7 +264,7 @@ class OneUser(ApiView):
     @extend_schema(request=shapes.UserPatch, responses=shapes.UserSerializer)
     def patch(self, request: Request, user: str) -> Response:
         """Change a person's site role, deactivate or reactivate."""
-        users.change_user(self.actor, user_id=user, **_valid(shapes.UserPatch, request))
+        users.change_user(self.actor, user_id=user, **self.valid(shapes.UserPatch))
         return Response(shapes.UserSerializer(self._user(user)).data)
 
 

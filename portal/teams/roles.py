@@ -44,6 +44,7 @@ class Permission(StrEnum):
     LIMITS_LOWER = "limits.lower"
     LIMITS_RAISE = "limits.raise"
     NOTICES_EDIT = "notices.edit"
+    DEFINITIONS_EDIT = "definitions.edit"
     TOKENS_BIND = "tokens.bind"
     SITE_VIEW = "site.view"
     SITE_EDIT = "site.edit"
@@ -57,6 +58,7 @@ _MANAGER = _MEMBER | {
     Permission.SECRETS_EDIT,
     Permission.LIMITS_LOWER,
     Permission.NOTICES_EDIT,
+    Permission.DEFINITIONS_EDIT,
 }
 BY_ROLE: Mapping[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,
@@ -70,9 +72,9 @@ BY_SITE_ROLE: Mapping[SiteRole, frozenset[Permission]] = {
 }
 SITE_WIDE = frozenset({Permission.TEAM_CREATE, Permission.SITE_VIEW, Permission.SITE_EDIT})
 READING = frozenset({Permission.TEAM_VIEW, Permission.SITE_VIEW})
-# What a token needs beyond `write` before it may touch the site as a whole.
+# What needs the scope `admin`: it changes the site as a whole.
 NEEDS_ADMIN_SCOPE = frozenset(
-    {Permission.TEAM_CREATE, Permission.SITE_VIEW, Permission.SITE_EDIT, Permission.LIMITS_RAISE}
+    {Permission.TEAM_CREATE, Permission.SITE_EDIT, Permission.LIMITS_RAISE}
 )
 
 

@@ -12,6 +12,7 @@ MANAGES = SEES | {
     Permission.SECRETS_EDIT,
     Permission.LIMITS_LOWER,
     Permission.NOTICES_EDIT,
+    Permission.DEFINITIONS_EDIT,
 }
 CASES = {
     "stranger": ({}, SiteRole.NONE, set()),

@@ -91,7 +91,7 @@ ENDS_TOKEN_OF_VIEWER = _team(
     hidden=frozenset({"other", "member", "auditor"}),
 )
 OWN_OF_VIEWER = _own("viewer")
-SEES_SITE = Policy(allowed=frozenset(ON_SITE), scope=Scope.ADMIN, is_of_site=True)
+SEES_SITE = Policy(allowed=frozenset(ON_SITE), is_of_site=True)
 EDITS_SITE = Policy(allowed=frozenset({"admin"}), scope=Scope.ADMIN, is_of_site=True)
 
 _GET_POST_PUBLIC = {"GET": PUBLIC, "POST": PUBLIC}
@@ -123,6 +123,10 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-users": {"GET": SEES_SITE},
     "api-user": {"GET": SEES_SITE, "PATCH": EDITS_SITE},
     "api-audit": {"GET": SEES_SITE},
+    # REST of jobs
+    "api-definitions": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},
+    "api-definition": {"GET": SEES_TEAM, "PUT": MANAGES_TEAM, "DELETE": MANAGES_TEAM},
+    "api-definition-versions": {"GET": SEES_TEAM},
     # REST of notices
     "api-notices": {"GET": SIGNED_IN},
     "api-webhooks": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},

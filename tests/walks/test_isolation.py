@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from jobs.services import definitions
 from portal import health
 from portal.notices import services as notices
 from portal.notices.values import LevelName
@@ -77,6 +78,8 @@ def scene(monkeypatch) -> Scene:
     route = notices.create_route(manager, team=team, kind="webhook", name=MARK, target=HOOK).row
     delivery = notices.test_route(manager, route)
     notices.set_level(MARK, LevelName.BAD, {"message": MARK}, team=team)
+    spec = {"regime": "smoke", "time_limit_seconds": 60, "command": [MARK]}
+    definition = definitions.create_definition(manager, team, slug=MARK, name=MARK, spec=spec)
     member = world.people["member"]
     values = {
         "slug": team.slug,
@@ -85,6 +88,7 @@ def scene(monkeypatch) -> Scene:
         "invitation": invited.invitation.pk,
         "route": route.pk,
         "delivery": delivery.pk,
+        "definition": definition.pk,
         "provider_id": "oidc",
         "key": EmailConfirmationHMAC(address).key,
         "uidb36": "1",
@@ -108,8 +112,11 @@ def _bodies(slug: str) -> dict[str, dict[str, Any]]:
     secret = {"name": "NEW", "value": "new"}
     settings = {"name": "new", "time_zone": "UTC"}
     route = {"name": "new", "kind": "mail", "target": "new@example.net", "min_level": "bad"}
+    spec = {"regime": "smoke", "time_limit_seconds": 90, "command": ["true"]}
     return {
         "api-me": {"name": "new"},
+        "api-definitions": {"team": slug, "slug": "new", "name": "new", "spec": spec},
+        "api-definition": {"spec": spec},
         "api-teams": {"slug": "new", "name": "new"},
         "api-team": {"name": "new"},
         "api-members": person,

@@ -1,1 +1,0 @@
-"""Wishes about jobs."""

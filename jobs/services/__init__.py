@@ -1,0 +1,1 @@
+"""Wishes about jobs; each module is one noun."""
