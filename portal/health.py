@@ -25,6 +25,7 @@ from portal.teams.roles import Permission
 
 log = logging.getLogger(__name__)
 ECHO_SECONDS = 3.0
+PING_SECONDS = 1.0
 CACHED_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 QUEUES = ("reconcile", "stream", "notify")
@@ -122,9 +123,16 @@ def _parts() -> dict[str, str]:
         if _last is not None:
             kept = CACHED_SECONDS if _is_ready(_last[1]) else RETRY_SECONDS
         if _last is None or now - _last[0] > kept:
-            parts = {name: _try(check) for name, check in CHECKS.items()}
-            _last = (time.monotonic(), parts)
+            _last = (time.monotonic(), _asked())
         return _last[1]
+
+
+def _asked() -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        base = NEEDS.get(name)
+        parts[name] = _try(check) if base is None or parts[base] == "ok" else f"{base} is away"
+    return parts
 
 
 def _is_ready(parts: dict[str, str]) -> bool:
@@ -163,7 +171,7 @@ def _sweeps() -> str:
 
 
 def _store() -> str:
-    with _redis() as client:
+    with _redis(seconds=PING_SECONDS) as client:
         client.ping()
     return "ok"
 
@@ -178,9 +186,9 @@ def _queue() -> str:
         )
 
 
-def _redis() -> "redis.Redis":
+def _redis(*, seconds: float = ECHO_SECONDS + 1) -> "redis.Redis":
     return redis.Redis.from_url(
-        settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=ECHO_SECONDS + 1
+        settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=seconds
     )
 
 
@@ -191,3 +199,5 @@ CHECKS: dict[str, Callable[[], str]] = {
     "queue": _queue,
     "sweeps": _sweeps,
 }
+# A part that is not asked while the one below it is away.
+NEEDS = {"migrations": "database", "queue": "redis", "sweeps": "redis"}

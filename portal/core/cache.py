@@ -1,13 +1,15 @@
 """A cache that is slower, never wrong: without Redis every look-up misses."""
 
 import logging
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
+AWAY_SECONDS = 1.0
 
 
 def _soft(name: str, default: Any) -> Callable[..., Any]:
@@ -15,11 +17,13 @@ def _soft(name: str, default: Any) -> Callable[..., Any]:
     original = getattr(RedisCache, name)
 
     def call(self: "SoftRedisCache", *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(self, *args, **kwargs)
-        except (RedisError, OSError):
-            log.warning("cache is away", extra={"operation": name})
-            return args[1] if name == "get" and len(args) > 1 else kwargs.get("default", default)
+        if time.monotonic() >= SoftRedisCache.asked_again_at:
+            try:
+                return original(self, *args, **kwargs)
+            except (RedisError, OSError):
+                log.warning("cache is away", extra={"operation": name})
+                SoftRedisCache.asked_again_at = time.monotonic() + AWAY_SECONDS
+        return args[1] if name == "get" and len(args) > 1 else kwargs.get("default", default)
 
     return call
 
@@ -28,8 +32,11 @@ class SoftRedisCache(RedisCache):
     """Django's Redis cache, whose failures read as misses and whose lost writes are dropped.
 
     Rate limits count here, so without Redis they do not limit; passwords stay slow to guess by
-    Argon2 alone until it is back.
+    Argon2 alone until it is back. A Redis that failed is left alone for a second, so that one which
+    hangs costs a request one time-out and not one for each look-up.
     """
+
+    asked_again_at: ClassVar[float] = 0.0
 
     get = _soft("get", None)
     get_many = _soft("get_many", {})
