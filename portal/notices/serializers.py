@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from portal.notices.models import Delivery, Level, Route
 from portal.notices.values import Kind, LevelName, State
+from portal.teams.serializers import ONCE
 
 LEVELS = [str(v) for v in LevelName]
 
@@ -52,7 +53,7 @@ class RouteSerializer(serializers.ModelSerializer[Route]):
 class CreatedRouteSerializer(RouteSerializer):
     """A new route with a webhook's signing secret (Standard Webhooks), shown once."""
 
-    signing_secret = serializers.CharField(allow_null=True)
+    signing_secret = serializers.CharField(allow_null=True, required=False, help_text=ONCE)
 
     class Meta(RouteSerializer.Meta):
         fields = [*RouteSerializer.Meta.fields, "signing_secret"]

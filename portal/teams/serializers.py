@@ -18,6 +18,8 @@ from portal.teams.models import (
 )
 from portal.teams.roles import Role, Scope, SiteRole
 
+ONCE = "shown once: absent when an Idempotency-Key repeats the answer"
+
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
     """A team as the actor sees it; `role` is the actor's own."""
@@ -92,7 +94,7 @@ class AddedSerializer(serializers.Serializer[Any]):
 
     member = MemberSerializer(allow_null=True)
     invitation = InvitationSerializer(allow_null=True)
-    url = serializers.URLField(allow_null=True)
+    url = serializers.URLField(allow_null=True, required=False, help_text=ONCE)
 
 
 class SecretSerializer(serializers.ModelSerializer[Secret]):
@@ -165,7 +167,7 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 class MintedSerializer(TokenSerializer):
     """A new API token with its text, shown once."""
 
-    token = serializers.CharField()
+    token = serializers.CharField(required=False, help_text=ONCE)
 
     class Meta(TokenSerializer.Meta):
         fields = [*TokenSerializer.Meta.fields, "token"]
