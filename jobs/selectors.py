@@ -52,3 +52,19 @@ def with_newest(rows: QuerySet[JobDefinition]) -> QuerySet[JobDefinition]:
     return rows.filter(versions__number=F("latest")).annotate(
         spec=F("versions__spec"), saved_at=F("versions__created_at")
     )
+
+
+def find_definitions(actor: Actor, text: str) -> QuerySet[JobDefinition]:
+    """Return the actor's definitions by a part of name or slug."""
+    return definitions_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text))
+
+
+def version_of(definition: JobDefinition, number: str) -> DefinitionVersion:
+    """Return the version of that number, or the newest one without a number."""
+    if not number:
+        return newest_of(definition)
+    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 0
+    version = definition.versions.filter(number=wanted).first()
+    if version is None:
+        raise NotFound("not_found", f"There is no version {number[:20]} of this definition.")
+    return version

@@ -6,3 +6,4 @@ import "./layers.js";
 import "./palette.js";
 import "./keys.js";
 import "./feed.js";
+import "./check.js";

@@ -22,6 +22,8 @@ SIGNED_IN = (
     "/",
     "/me",
     "/notices",
+    "/definitions",
+    "/definitions/new",
     "/api/docs",
     "/account/password/change/",
     "/account/2fa/",

@@ -3,12 +3,17 @@
 from threading import Thread
 
 import pytest
+import yaml
+from django.core.exceptions import ValidationError
 from django.db import connections
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jobs.forms import YamlField, as_yaml, plain
 from jobs.models import DefinitionVersion, JobDefinition
 from jobs.services import definitions
 from portal.core.errors import Conflict, Invalid, NotAllowed
-from tests.people import World, api_client, make_world
+from tests.people import World, api_client, browser, make_world
 
 pytestmark = pytest.mark.django_db
 SPEC = {"regime": "smoke", "time_limit_seconds": 60, "command": ["true"]}
@@ -121,3 +126,44 @@ def test_the_list_asks_a_constant_number_of_queries(
     client.get(PATH)
     with django_assert_num_queries(3):
         assert len(client.get(PATH).json()["results"]) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a: [", "Line 1"),
+        ("a: 2026-11-30", "put quotes around it"),
+        ("1: x", "every name must be text"),
+        ("a: !!binary aGk=", "put quotes around it"),
+        ("a: &x [*x]", "YAML"),
+    ],
+)
+def test_yaml_that_json_cannot_hold_is_refused_with_the_remedy(text, word) -> None:
+    with pytest.raises(ValidationError, match=word):
+        YamlField().clean(text)
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.booleans(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
+)
+def test_a_definition_survives_yaml_unchanged(value) -> None:
+    assert plain(yaml.safe_load(as_yaml(value))) == value
+
+
+def test_the_editor_saves_checks_and_loses_nothing(world) -> None:
+    manager = browser(world.people["manager"])
+    form = {"team": "vision", "name": "Train", "slug": "train", "spec": "regime: fun\ncommand: [x]"}
+    refused = manager.post("/definitions/new", form)
+    assert refused.status_code == 422
+    assert "regime: fun" in refused.content.decode()
+    checked = manager.post("/definitions/check", {"spec": form["spec"]}).content.decode()
+    assert "/regime" in checked
+    assert "/time_limit_seconds" in checked
+    form["spec"] = "regime: smoke\ntime_limit_seconds: 60\ncommand: [x]"
+    assert manager.post("/definitions/new", form).status_code == 302
+    row = JobDefinition.objects.get()
+    text = manager.get(f"/definitions/{row.pk}/export").content.decode()
+    assert yaml.safe_load(text) == {"regime": "smoke", "time_limit_seconds": 60, "command": ["x"]}

@@ -147,6 +147,13 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "team-events": {"GET": SEES_TEAM},
     "team-settings": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
     "team-quotas": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
+    # Pages of jobs
+    "definitions": {"GET": SIGNED_IN},
+    "definition-new": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "definition-check": {"POST": SIGNED_IN},
+    "definition": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
+    "definition-delete": {"POST": MANAGES_TEAM},
+    "definition-export": {"GET": SEES_TEAM},
     # Pages of notices
     "notices": {"GET": SIGNED_IN},
     "route": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},

@@ -1,5 +1,6 @@
 """Nobody sees or changes what is not theirs: every route × method × persona against the table."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +118,8 @@ def _bodies(slug: str) -> dict[str, dict[str, Any]]:
         "api-me": {"name": "new"},
         "api-definitions": {"team": slug, "slug": "new", "name": "new", "spec": spec},
         "api-definition": {"spec": spec},
+        "definition": {"name": "new", "spec": json.dumps(spec)},
+        "definition-check": {"spec": "{}"},
         "api-teams": {"slug": "new", "name": "new"},
         "api-team": {"name": "new"},
         "api-members": person,

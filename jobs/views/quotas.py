@@ -1,4 +1,4 @@
-"""Pages of jobs, and of quotas, whose use only jobs can tell."""
+"""The page of quotas, whose use only jobs can tell."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,0 +1,1 @@
+"""Pages of jobs; each module is one noun."""
