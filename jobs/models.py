@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from portal.core import ids
+from portal.core.fields import OrderedJSONField
 from portal.teams.models import Team, User, slug_validator
 
 
@@ -51,7 +52,7 @@ class DefinitionVersion(models.Model):
     id = _id_field()
     definition = models.ForeignKey(JobDefinition, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    spec = models.JSONField(help_text="raw, as jobs.spec.check accepts it")
+    spec = OrderedJSONField(help_text="raw, as jobs.spec.check accepts it; forms follow its order")
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
 

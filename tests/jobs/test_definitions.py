@@ -42,6 +42,14 @@ def test_each_save_is_a_version_and_none_changes(world, made) -> None:
     assert (made.latest, made.name) == (2, "Training")
 
 
+def test_what_is_written_first_stays_first(world, made) -> None:
+    spec = {**SPEC, "parameters": {"zeta": {}, "a": {}, "middle": {}}, "env": {"B": "1", "AA": "2"}}
+    definitions.save_version(world.actor("manager"), made, spec=spec)
+    stored = DefinitionVersion.objects.get(number=2).spec
+    assert list(stored) == list(spec)
+    assert list(stored["parameters"]) == ["zeta", "a", "middle"]
+
+
 def test_of_two_savers_one_has_not_seen_the_other(world, made) -> None:
     outcomes: list[object] = []
     stale = [JobDefinition.objects.get(pk=made.pk) for _ in range(2)]
