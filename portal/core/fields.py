@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django.db import models
+from psycopg.types.json import Json
 
 
 class OrderedJSONField(models.JSONField):
@@ -12,6 +13,10 @@ class OrderedJSONField(models.JSONField):
     def db_type(self, connection: Any) -> str:
         """Return the column's type."""
         return "json"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
+        """Return what psycopg sends as `json`; Django's own way goes through `jsonb`."""
+        return None if value is None else Json(value)
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         """Return the value; psycopg has parsed `json` already."""
