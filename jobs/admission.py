@@ -1,4 +1,4 @@
-"""May this job start, and if not, what would fit? (pure)
+"""Decides who of a team may start, who waits and why, and what would fit (pure).
 
 A request that is larger than a whole limit is refused for good; everything else waits its turn. The
 order is priority, then age. A smaller job may pass one that does not fit yet, but once the first in
@@ -92,7 +92,8 @@ def refusal(demand: Demand, *, limits: Limits) -> Refusal | None:
         per_node = demand.gpus // demand.nodes if demand.nodes else demand.gpus
         fits = f"up to {room.most} {room.words}"
         if room.name != "nodes" and per_node and room.most >= per_node:
-            fits += f", such as {room.most // per_node} nodes × {per_node} GPUs"
+            count = room.most // per_node
+            fits += f", such as {count} node{'s' * (count != 1)} × {per_node} GPUs"
         return Refusal(
             message=f"It asks for {room.wanted} {room.words}; the team's limit is {room.most}.",
             fits=f"{fits[0].upper()}{fits[1:]} would fit. A site admin can raise the limit.",

@@ -27,7 +27,7 @@ def admitted(line, *, live=(), **limits) -> list[str]:
 @pytest.mark.parametrize(
     ("demand", "limits", "limit", "fits"),
     [
-        (Demand(nodes=2, gpus=16), {"gpus": 8}, "gpus", "Up to 8 GPUs, such as 1 nodes × 8 GPUs"),
+        (Demand(nodes=2, gpus=16), {"gpus": 8}, "gpus", "Up to 8 GPUs, such as 1 node × 8 GPUs"),
         (Demand(nodes=4, gpus=0), {"nodes": 2}, "nodes", "Up to 2 nodes"),
         (
             Demand(nodes=1, gpus=8, gpu_type="b200"),
