@@ -6,6 +6,7 @@ least once a minute, so that a revoked token, a removed member or a sign-out end
 
 import asyncio
 import contextlib
+import logging
 from importlib import import_module
 from typing import Any
 
@@ -13,14 +14,19 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, get_user
+from django.db import DatabaseError
+from redis.exceptions import RedisError
 
 from portal.teams import selectors
 from portal.teams.roles import Actor, Scope
 from portal.teams.services import tokens
 
+log = logging.getLogger(__name__)
 CHECK_SECONDS = 30
 NOT_SIGNED_IN = 4401
 ENDED = 4403
+TRY_AGAIN_LATER = 1013
+CANNOT_LOOK = (DatabaseError, RedisError, OSError)
 MOST_TEAMS = 200
 
 
@@ -33,14 +39,20 @@ class FeedConsumer(AsyncJsonWebsocketConsumer):
 
     async def connect(self) -> None:
         """Accept a signed-in person or a bearer token with the scope `read`."""
-        actor, protocol = await actor_of_scope(self.scope)
-        if actor is None:
+        protocol = "bearer" if is_bearer(self.scope) else None
+        try:
+            actor = await actor_of_scope(self.scope)
+            if actor is not None:
+                self.actor, self.groups_of = actor, {}
+                await self._join()
+        except CANNOT_LOOK as error:
             await self.accept(subprotocol=protocol)
+            await self._come_back_later(error)
+            return
+        await self.accept(subprotocol=protocol)
+        if actor is None:
             await self.close(code=NOT_SIGNED_IN)
             return
-        self.actor, self.groups_of = actor, {}
-        await self._join()
-        await self.accept(subprotocol=protocol)
         self.watch = asyncio.create_task(self._keep_checking())
 
     async def disconnect(self, code: int) -> None:
@@ -79,13 +91,21 @@ class FeedConsumer(AsyncJsonWebsocketConsumer):
             await self._check()
 
     async def _check(self) -> None:
-        """Ask again whether the person may listen, and to what."""
-        actor = await database_sync_to_async(_still)(self.scope, self.actor)
+        """Ask again whether the person may listen, and to what; who cannot be asked is closed."""
+        try:
+            actor = await database_sync_to_async(_still)(self.scope, self.actor)
+            if actor is not None:
+                self.actor = actor
+                await self._join()
+        except CANNOT_LOOK as error:
+            await self._come_back_later(error)
+            return
         if actor is None:
             await self.close(code=ENDED)
-            return
-        self.actor = actor
-        await self._join()
+
+    async def _come_back_later(self, error: Exception) -> None:
+        log.warning("feed closed, cannot ask who listens", extra={"error": str(error)})
+        await self.close(code=TRY_AGAIN_LATER)
 
 
 def is_bearer(scope: Any) -> bool:
@@ -93,15 +113,15 @@ def is_bearer(scope: Any) -> bool:
     return (scope.get("subprotocols") or [])[:1] == ["bearer"]
 
 
-async def actor_of_scope(scope: Any) -> tuple[Actor | None, str | None]:
-    """Return who opens a socket, and the subprotocol to answer with.
+async def actor_of_scope(scope: Any) -> Actor | None:
+    """Return who opens a socket.
 
     `Sec-WebSocket-Protocol: bearer, slw_…`, or the browser's session.
     """
     if is_bearer(scope):
         text = "".join(scope["subprotocols"][1:2])
-        return await database_sync_to_async(_by_token)(text), "bearer"
-    return await database_sync_to_async(_by_session)(scope), None
+        return await database_sync_to_async(_by_token)(text)
+    return await database_sync_to_async(_by_session)(scope)
 
 
 def _by_token(text: str) -> Actor | None:
