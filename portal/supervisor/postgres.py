@@ -40,6 +40,9 @@ SERVER_SETTINGS = {
     "log_line_prefix": "",
     "log_checkpoints": "off",
     "log_min_messages": "warning",
+    # A refused statement holds what people typed, and digests of passwords and tokens.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
 }
 
 THROWAWAY_SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
