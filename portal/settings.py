@@ -79,7 +79,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "allauth.usersessions.middleware.UserSessionsMiddleware",
+    "portal.teams.middleware.SessionActivityMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "portal.teams.middleware.ActorMiddleware",
 ]
@@ -227,7 +227,6 @@ MFA_PASSKEY_LOGIN_ENABLED = "passkeys" in env.mfa
 MFA_TOTP_ISSUER = "Slipway"
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not IS_HTTPS  # localhost is a secure context without TLS
 MFA_ADAPTER = "portal.teams.adapters.MfaAdapter"
-USERSESSIONS_TRACK_ACTIVITY = True
 
 # Safety of the browser ----------------------------------------------------------------------------
 SESSION_ENGINE = "portal.core.sessions"

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -27,20 +28,19 @@ class Schema(SpectacularAPIView):
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show what is true now and what to do next."""
     actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
-    mine = list(teams.teams_for(actor).order_by("-pk")[:50])
+    team = teams.teams_for(actor).order_by("-pk").first()
     context = {
         "here": "dashboard",
-        "lead": "Nothing has run here yet. These are the steps to the first job.",
-        "next": _next_step(actor, mine),
-        "steps": _steps(actor, mine),
+        "next": _next_step(actor, team),
+        "steps": _steps(actor, team),
         "events": teams.recent_events_for(actor),
     }
     return render(request, "portal/dashboard.html", context)
 
 
-def _next_step(actor: Actor, mine: list[Team]) -> dict[str, str]:
+def _next_step(actor: Actor, team: Team | None) -> dict[str, str]:
     """Return the one thing that is best done now."""
-    if not mine and actor.can(Permission.TEAM_CREATE):
+    if team is None and actor.can(Permission.TEAM_CREATE):
         return {
             "icon": "team",
             "title": "Create the first team",
@@ -49,7 +49,7 @@ def _next_step(actor: Actor, mine: list[Team]) -> dict[str, str]:
             "href": reverse("admin-team-new"),
             "verb": "Create a team",
         }
-    if not mine:
+    if team is None:
         return {
             "icon": "team",
             "title": "You are in no team yet",
@@ -58,7 +58,6 @@ def _next_step(actor: Actor, mine: list[Team]) -> dict[str, str]:
             "href": "",
             "verb": "",
         }
-    team = mine[0]
     if actor.can(Permission.MEMBERS_EDIT, team_id=team.pk):
         return {
             "icon": "user",
@@ -77,18 +76,17 @@ def _next_step(actor: Actor, mine: list[Team]) -> dict[str, str]:
     }
 
 
-def _steps(actor: Actor, mine: list[Team]) -> list[dict[str, Any]]:
+def _steps(actor: Actor, team: Team | None) -> list[dict[str, Any]]:
     """Return the three steps of a new site, each with its state."""
-    counts = teams.counts_of(mine[0]) if mine else {"people": 0, "secret_count": 0}
+    counts = teams.counts_of(team) if team else {"people": 0, "secret_count": 0}
     has_tokens = teams.tokens_for(actor).exists()
-    team_href = reverse("team", args=[mine[0].slug]) if mine else ""
     return [
         {
             "title": "A team with people",
             "text": "Viewers see, members launch, managers look after people, secrets and quotas.",
             "done": counts["people"] > 1,
             "word": f"{counts['people']} people" if counts["people"] != 1 else "1 person",
-            "href": team_href,
+            "href": reverse("team", args=[team.slug]) if team else "",
             "verb": "Open",
         },
         {
@@ -96,7 +94,7 @@ def _steps(actor: Actor, mine: list[Team]) -> list[dict[str, Any]]:
             "text": "Encrypted, given to running jobs alone, and never shown again.",
             "done": counts["secret_count"] > 0,
             "word": f"{counts['secret_count']} stored",
-            "href": reverse("team-secrets", args=[mine[0].slug]) if mine else "",
+            "href": reverse("team-secrets", args=[team.slug]) if team else "",
             "verb": "Open",
         },
         {
@@ -115,23 +113,18 @@ def palette(request: HttpRequest) -> HttpResponse:
     """Find teams and people for the command palette: `{"results": [{title, href, …}]}`."""
     actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
     text = request.GET.get("q", "").strip()[:200]
+    sees_all = actor.can(Permission.SITE_VIEW)
     results: list[dict[str, str]] = []
     if len(text) >= 2:
         for team in teams.find_teams(actor, text)[:FOUND]:
             href = reverse("team", args=[team.slug])
             results.append(_found("Teams", "team", team.name, href, team.slug))
         for user in teams.find_users(actor, text)[:FOUND]:
-            href = _href_of(actor, user.pk, user.email)
-            if href:
-                results.append(_found("People", "user", user.label, href, user.email))
+            slug = user.team_slug  # type: ignore[attr-defined] # annotated by find_users
+            everybody = f"{reverse('admin-users')}?{urlencode({'q': user.email})}"
+            href = everybody if sees_all else reverse("team", args=[slug])
+            results.append(_found("People", "user", user.label, href, user.email))
     return JsonResponse({"results": results})
-
-
-def _href_of(actor: Actor, user_id: str, email: str) -> str:
-    if actor.can(Permission.SITE_VIEW):
-        return f"{reverse('admin-users')}?q={email}"
-    team = teams.shared_team(actor, user_id)
-    return reverse("team", args=[team.slug]) if team else ""
 
 
 def _found(group: str, icon: str, title: str, href: str, detail: str) -> dict[str, str]:

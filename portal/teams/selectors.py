@@ -3,7 +3,8 @@
 from typing import Any
 
 from allauth.usersessions.models import UserSession
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from portal.core import clock
 from portal.core.errors import NotAllowed, NotFound
@@ -86,7 +87,7 @@ def role_in(actor: Actor, team: Team) -> str:
 
 
 def members_for(actor: Actor, team: Team) -> QuerySet[Membership]:
-    """Return the team's members with their people, by name."""
+    """Return the team's members with their people, by e-mail."""
     _see(actor, team)
     return team.memberships.select_related("user").order_by("user__email")
 
@@ -142,8 +143,8 @@ def team_tokens_for(actor: Actor, team: Team) -> QuerySet[ApiToken]:
 def users_for(actor: Actor) -> QuerySet[User]:
     """Return all people with their number of teams; admins and auditors only."""
     _see_site(actor)
-    teams = Membership.objects.filter(user=OuterRef("pk")).values("user").annotate(n=Count("pk"))
-    return User.objects.annotate(team_count=Subquery(teams.values("n"))).order_by("-pk")
+    teams = Membership.objects.filter(user=OuterRef("pk"))
+    return User.objects.annotate(team_count=_number_of(teams)).order_by("-pk")
 
 
 def audit_for(actor: Actor) -> QuerySet[AuditEvent]:
@@ -153,27 +154,35 @@ def audit_for(actor: Actor) -> QuerySet[AuditEvent]:
 
 
 def find_users(actor: Actor, text: str) -> QuerySet[User]:
-    """Return people whom the actor may know, by a part of name or e-mail."""
+    """Return people whom the actor may know, by a part of name or e-mail.
+
+    `team_slug` of each is a team in which the actor sees the person, if there is one.
+    """
+    seen = Membership.objects.filter(user=OuterRef("pk"), team__in=teams_for(actor))
     people = User.objects.filter(Q(name__icontains=text) | Q(email__icontains=text))
     if not actor.is_site_wide:
-        people = people.filter(memberships__team__in=teams_for(actor)).distinct()
-    return people.order_by("email")
+        people = people.filter(Exists(seen))
+    team = Subquery(seen.order_by("team__name").values("team__slug")[:1])
+    return people.annotate(team_slug=team).order_by("email")
 
 
-def counts_of(team: Team) -> dict[str, Any]:
+def counts_of(team: Team) -> dict[str, int]:
     """Return how many people, secrets and live tokens the team has; one query."""
-    tokens = Count("api_tokens", filter=Q(api_tokens__revoked_at=None), distinct=True)
-    row = (
-        Team.objects.filter(pk=team.pk)
-        .annotate(
-            people=Count("memberships", distinct=True),
-            secret_count=Count("secrets", distinct=True),
-            tokens=tokens,
-        )
-        .values("people", "secret_count", "tokens")
-        .get()
+    people = Membership.objects.filter(team=OuterRef("pk"))
+    tokens = ApiToken.objects.filter(team=OuterRef("pk"), revoked_at=None)
+    counts = Team.objects.values(
+        people=_number_of(people),
+        secret_count=_number_of(Secret.objects.filter(team=OuterRef("pk"))),
+        tokens=_number_of(tokens),
     )
+    row: Any = counts.get(pk=team.pk)
     return dict(row)
+
+
+def _number_of(rows: QuerySet[Any]) -> Coalesce:
+    """Count rows in a subquery of their own; joins of several counts would multiply."""
+    numbers = rows.order_by().annotate(all=Value(1)).values("all").annotate(n=Count("pk"))
+    return Coalesce(Subquery(numbers.values("n")), 0)
 
 
 def _see(actor: Actor, team: Team) -> None:
@@ -230,8 +239,3 @@ def find_teams(actor: Actor, text: str) -> QuerySet[Team]:
     return (
         teams_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text)).order_by("name")
     )
-
-
-def shared_team(actor: Actor, user_id: str) -> Team | None:
-    """Return a team in which the actor may see the person."""
-    return teams_for(actor).filter(memberships__user_id=user_id).order_by("name").first()

@@ -187,7 +187,7 @@ class TokenInput(serializers.Serializer[Any]):
 class UserSerializer(serializers.ModelSerializer[User]):
     """A person, for admins and auditors."""
 
-    team_count = serializers.IntegerField(default=0)
+    team_count = serializers.IntegerField()
 
     class Meta:
         model = User
@@ -202,11 +202,6 @@ class UserSerializer(serializers.ModelSerializer[User]):
             "team_count",
         ]
         read_only_fields = fields
-
-    def to_representation(self, instance: User) -> dict[str, Any]:
-        """Show a person without teams as 0."""
-        shown = super().to_representation(instance)
-        return {**shown, "team_count": shown["team_count"] or 0}
 
 
 class UserPatch(serializers.Serializer[Any]):

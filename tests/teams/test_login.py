@@ -100,3 +100,17 @@ def test_nobody_signs_up_alone() -> None:
     form = {"email": "new@example.org", "password1": PASSWORD}
     Client().post("/account/signup/", form)
     assert not people.User.objects.exists()
+
+
+def test_a_session_in_use_is_noted_once_a_minute(ada) -> None:
+    client = Client(HTTP_USER_AGENT="Lynx")
+    client.force_login(ada)
+    client.get("/me")
+    session = ada.usersession_set.get()
+    assert session.user_agent == "Lynx"
+    client.get("/me", REMOTE_ADDR="192.0.2.7")
+    assert ada.usersession_set.get().last_seen_at == session.last_seen_at
+    cache.clear()  # as after a minute
+    client.get("/me", REMOTE_ADDR="192.0.2.7")
+    assert ada.usersession_set.get().last_seen_at > session.last_seen_at
+    assert ada.usersession_set.get().ip == "192.0.2.7"
