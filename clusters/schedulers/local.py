@@ -1,1 +1,0 @@
-"""Jobs as detached sessions on this machine."""

@@ -1,0 +1,355 @@
+"""The local scheduler: one folder a job, started in the order of submission."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal as signals
+import socket
+import subprocess
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from clusters.schedulers.contract import (
+    Ending,
+    ExternalId,
+    NodeSeen,
+    Resources,
+    Seen,
+    Signal,
+    Stage,
+    SubmitRequest,
+)
+from clusters.schedulers.local import machine as machines
+from clusters.schedulers.local import runner
+from clusters.schedulers.local.machine import Machine, Slots
+from portal.core.errors import Rejected, Unavailable
+
+RUNNER = Path(runner.__file__)
+PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LONGEST_REPORT = 4096
+PID: dict[str, Any] = {"runner": int, "ticks": int, "boot_id": str, "started_at": (int, float)}
+EXIT: dict[str, Any] = {
+    "ending": str,
+    "code": (int, type(None)),
+    "signal": (int, type(None)),
+    "started_at": (int, float),
+    "ended_at": (int, float),
+}
+RUBBISH: dict[str, Any] = {"rubbish": True}
+_KEY = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9-]{0,99}\Z")
+
+
+class LocalScheduler:
+    """Runs jobs on this machine, each as a detached session that outlives the portal.
+
+    `folder` belongs to the portal's user, mode 0711. With `wall` (as root) each job runs as the
+    user whose number `SubmitRequest.owner` gives, in a folder that no other user may enter. Jobs
+    start strictly in the order in which they were submitted: the first that does not fit holds up
+    the others, so a large one is never starved.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        wall: bool,
+        machine: Machine | None = None,
+        boot_id: str | None = None,
+    ) -> None:
+        self.folder, self.wall = folder, wall
+        self.machine = machine or machines.this_machine()
+        self.boot_id = boot_id or machines.boot_id()
+
+    def submit(self, request: SubmitRequest) -> ExternalId:
+        """Write the job down and start it if there is room. Raises `Rejected`, `Unavailable`."""
+        why = machines.impossible(request.resources, self.machine)
+        if why:
+            raise Rejected("never_fits", why)
+        if self.wall and not request.owner.isdecimal():
+            raise Rejected("no_user", "The cluster maps this team to no user of the machine.")
+        with _as_unavailable():
+            self._prepare()
+            folder = self._of(request.key)
+            if not (folder / "spec.json").exists():
+                self._write_down(folder, request)
+            self._start_waiting()
+        return request.key
+
+    def observe(self, keys: Collection[str]) -> Mapping[str, Seen]:
+        """Read the folders of the jobs; start what waits and fits now."""
+        with _as_unavailable():
+            self._prepare()
+            seen = {key: found for key in keys if (found := self._look(key)) is not None}
+            for key, found in seen.items():
+                if found.stage is Stage.ENDED:
+                    (self.folder / "live" / key).unlink(missing_ok=True)
+            self._start_waiting()
+        return seen
+
+    def cancel(self, key: str, signal: Signal | None = None) -> None:
+        """Signal the job's session, or end it: TERM, after 10 s KILL."""
+        with _as_unavailable():
+            folder = self._of(key)
+            spec = _read(folder / "spec.json")
+            if spec is None or _report(folder, "exit.json") is not None:
+                return
+            if signal is None:
+                (folder / "cancel").touch()
+            if _report(folder, "pid.json") is None:
+                self._start_waiting()  # so that a runner comes and finds the mark
+                return
+            number = int(signals.Signals[f"SIG{signal}"]) if signal else 0
+            subprocess.run(  # noqa: S603 - our own runner
+                self._as_owner(spec, "signal", str(folder), str(number)),
+                env={"PATH": PATH},
+                check=True,
+                timeout=30,
+            )
+
+    def nodes(self) -> Sequence[NodeSeen]:
+        """Return this machine, with what live jobs occupy."""
+        with _as_unavailable():
+            self._prepare()
+            taken = [slots for _key, slots in self._live() if slots is not None]
+        return [
+            NodeSeen(
+                name=socket.gethostname(),
+                state="ready",
+                cpus=self.machine.cpus,
+                memory_bytes=self.machine.memory_bytes,
+                gpus=self.machine.gpus,
+                gpu_type=self.machine.gpu_type,
+                cpus_allocated=sum(slots.cpus for slots in taken),
+                gpus_allocated=sum(len(slots.gpus) for slots in taken),
+            )
+        ]
+
+    def render(self, request: SubmitRequest) -> str:
+        """Return the script that will run."""
+        return request.script
+
+    def _of(self, key: str) -> Path:
+        if not _KEY.match(key):
+            raise Rejected("bad_key", f"{key[:100]!r} is no key of a job.")
+        return self.folder / key
+
+    def _prepare(self) -> None:
+        (self.folder / "live").mkdir(parents=True, exist_ok=True)
+        if self.wall:
+            self.folder.chmod(0o711)
+            (self.folder / "live").chmod(0o700)
+        copy = self.folder / "runner.py"
+        if not copy.exists() or copy.read_bytes() != RUNNER.read_bytes():
+            shutil.copyfile(RUNNER, copy.with_suffix(".new"))
+            copy.with_suffix(".new").chmod(0o644)
+            copy.with_suffix(".new").rename(copy)
+
+    def _write_down(self, folder: Path, request: SubmitRequest) -> None:
+        """Make the job exist: `spec.json` comes last and by rename."""
+        owner = int(request.owner) if self.wall else os.geteuid()
+        folder.mkdir(mode=0o711, exist_ok=True)
+        run = folder / "run"
+        run.mkdir(mode=0o700, exist_ok=True)
+        script = folder / "script"
+        script.write_text(request.script)
+        script.chmod(0o750)
+        if self.wall:
+            os.chown(run, owner, owner)
+            os.chown(script, 0, owner)
+        has_shebang = request.script.startswith("#!")
+        spec = {
+            "argv": [str(script)] if has_shebang else ["/bin/sh", str(script)],
+            "folder": str(run),
+            "environment": {"PATH": PATH, "HOME": str(run), **request.environment},
+            "time_limit_seconds": request.time_limit_seconds,
+            "cpus": request.resources.cpus_per_node,
+            "gpus": request.resources.gpus_per_node,
+            "owner": owner,
+            "order": time.time_ns(),
+        }
+        self._write_spec(folder, spec)
+        (self.folder / "live" / request.key).touch()
+
+    def _write_spec(self, folder: Path, spec: dict[str, Any]) -> None:
+        """Write what the runner needs; only the job's user may read it."""
+        _write(folder / "spec.json", spec, group=spec["owner"] if self.wall else None)
+
+    def _start_waiting(self) -> None:
+        """Give slots to waiting jobs, in order of submission, and start their runners."""
+        with (self.folder / "live" / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting, taken = [], []
+            for key, slots in self._live():
+                folder = self.folder / key
+                known = _read(folder / "spec.json")
+                if known is None:
+                    continue
+                if slots is not None:
+                    taken.append(slots)
+                    if _report(folder, "pid.json") is None:
+                        self._start(folder, known)  # it may have died; a second one leaves
+                else:
+                    waiting.append((known["order"], key, known))
+            for _order, key, spec in sorted(waiting):
+                wanted = Resources(cpus_per_node=spec["cpus"], gpus_per_node=spec["gpus"])
+                free = machines.slots_for(wanted, self.machine, taken)
+                is_cancelled = (self.folder / key / "cancel").exists()
+                if free is None and not is_cancelled:
+                    return
+                slots = free or Slots(cpus=0)
+                taken.append(slots)
+                self._give(self.folder / key, spec, slots)
+
+    def _give(self, folder: Path, spec: dict[str, Any], slots: Slots) -> None:
+        devices = ",".join(map(str, slots.gpus))
+        spec["environment"] |= {"CUDA_VISIBLE_DEVICES": devices}
+        self._write_spec(folder, spec)
+        _write(folder / "slots.json", {"cpus": slots.cpus, "gpus": slots.gpus})
+        self._start(folder, spec)
+
+    def _start(self, folder: Path, spec: dict[str, Any]) -> None:
+        """Start the runner as a session of its own whose parent is init."""
+        subprocess.run(  # noqa: S603 - our own runner
+            [
+                *("/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh"),
+                *self._as_owner(spec, "run", str(folder)),
+            ],
+            env={"PATH": PATH},
+            cwd="/",
+            check=True,
+            start_new_session=True,
+        )
+
+    def _as_owner(self, spec: dict[str, Any], *arguments: str) -> list[str]:
+        """Return the command that runs the runner as the job's user."""
+        python = next((p for p in PYTHONS if Path(p).exists()), "python3")
+        command = [python, "-I", str(self.folder / "runner.py"), *arguments]
+        if not self.wall:
+            return command
+        ids = (f"--reuid={spec['owner']}", f"--regid={spec['owner']}")
+        return ["setpriv", *ids, "--clear-groups", "--no-new-privs", "--", *command]
+
+    def _live(self) -> Iterator[tuple[str, Slots | None]]:
+        """Yield the jobs that have not ended, with their slots if they have some."""
+        for mark in sorted((self.folder / "live").iterdir()):
+            if mark.name == ".lock":
+                continue
+            folder = self.folder / mark.name
+            pid = _report(folder, "pid.json")
+            ended = _report(folder, "exit.json") is not None
+            if ended or (pid is not None and not self._is_alive(pid)):
+                continue
+            slots = _read(folder / "slots.json")
+            given = Slots(cpus=slots["cpus"], gpus=tuple(slots["gpus"])) if slots else None
+            yield mark.name, given
+
+    def _look(self, key: str) -> Seen | None:
+        folder = self._of(key)
+        if not (folder / "spec.json").exists():
+            return None
+        end, pid = _report(folder, "exit.json"), _report(folder, "pid.json")
+        if end is not None and end is not RUBBISH and end["ending"] in set(Ending):
+            return Seen(
+                external_id=key,
+                stage=Stage.ENDED,
+                ending=Ending(end["ending"]),
+                started_at=_instant(end["started_at"]),
+                ended_at=_instant(end["ended_at"]),
+                exit_code=end["code"],
+                signal=end["signal"],
+                nodes=(socket.gethostname(),),
+            )
+        if end is None and pid is None:
+            return Seen(external_id=key, stage=Stage.PENDING)
+        if end is None and pid is not None and self._is_alive(pid):
+            return Seen(
+                external_id=key,
+                stage=Stage.RUNNING,
+                started_at=_instant(pid["started_at"]),
+                nodes=(socket.gethostname(),),
+            )
+        if end is None and _report(folder, "exit.json") is not None:
+            return self._look(key)  # it ended between the two looks
+        return self._broken(key, pid or RUBBISH)
+
+    def _broken(self, key: str, pid: dict[str, Any]) -> Seen:
+        """Describe a job whose runner is gone without a word, after ending what it left."""
+        if pid.get("boot_id") not in (None, self.boot_id):
+            message = "The machine was started anew while the job ran."
+        else:
+            self.cancel(key, Signal.KILL)
+            message = "The process that looked after the job is gone."
+        return Seen(
+            external_id=key,
+            stage=Stage.ENDED,
+            ending=Ending.NODE_FAILURE,
+            message=message,
+            started_at=_instant(pid["started_at"]) if "started_at" in pid else None,
+            nodes=(socket.gethostname(),),
+        )
+
+    def _is_alive(self, pid: dict[str, Any]) -> bool:
+        """Tell whether the runner still lives: the same process of the same boot."""
+        if pid is RUBBISH:
+            return False
+        is_same = runner.stat_of(pid["runner"], 19) == pid["ticks"]
+        return bool(is_same and pid["boot_id"] == self.boot_id)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _report(folder: Path, name: str) -> dict[str, Any] | None:
+    """Read what the job's side wrote; a job may write rubbish there, or a link to elsewhere."""
+    try:
+        opened = os.open(folder / "run" / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return RUBBISH
+    with os.fdopen(opened, "rb") as file:
+        try:
+            found = json.loads(file.read(LONGEST_REPORT))
+            shape = EXIT if name == "exit.json" else PID
+            is_whole = all(isinstance(found[key], kinds) for key, kinds in shape.items())
+        except (OSError, ValueError, TypeError, KeyError):
+            return RUBBISH
+    return found if is_whole else RUBBISH
+
+
+def _write(path: Path, value: dict[str, Any], *, group: int | None = None) -> None:
+    """Write a file whole or not at all, for its owner and the group."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with new.open("w") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.chmod(0o640)
+    if group is not None:
+        os.chown(new, 0, group)
+    new.rename(path)
+
+
+def _instant(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@contextmanager
+def _as_unavailable() -> Iterator[None]:
+    """Tell a folder that cannot be read or written from an absent job."""
+    try:
+        yield
+    except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
+        raise Unavailable("local_unavailable", f"This machine's job folder: {error}") from error
