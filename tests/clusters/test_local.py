@@ -262,7 +262,8 @@ def test_what_a_job_writes_about_itself_harms_nobody(walled) -> None:
     noise = walled.submit("head -c 100000 /dev/urandom > exit.json; sleep 300", owner="50001")
     good = walled.submit("sleep 300", owner="50002")
     walled.running(good)
-    wait_for(lambda: pid_of(walled, liar).get("runner") == victim.pid)
+    written = folder_of(walled, liar) / "run" / "pid.json"
+    wait_for(lambda: f'"runner": {victim.pid}' in written.read_text())
     for key in (links, noise):
         assert walled.ended(key).ending is Ending.NODE_FAILURE
     for signal_ in (None, Signal.TERM, Signal.KILL):
