@@ -115,6 +115,12 @@ DATABASES = {
                 " -c idle_in_transaction_session_timeout=60s"
             ),
             "application_name": "slipway",
+            # A server that vanished from the network is noticed in seconds, not in a quarter hour.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+            "connect_timeout": 4,
         },
     }
 }

@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from portal.core import clock
-from portal.core.errors import Conflict, FieldError, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.models import Invitation, Membership, Team, User
 from portal.teams.roles import Actor, Permission, Role
 from portal.teams.services import users
@@ -41,7 +41,7 @@ def check_email(email: str) -> str:
         except ValidationError:
             message = "Give an e-mail address such as ada@example.org, in plain letters."
     if message:
-        raise Invalid("invalid", message, errors=[FieldError(pointer="/email", message=message)])
+        raise Invalid.at("email", message)
     return email
 
 
@@ -50,10 +50,7 @@ def check_role(role: str) -> Role:
     try:
         return Role(role)
     except ValueError as error:
-        message = "Choose viewer, member or manager."
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/role", message=message)]
-        ) from error
+        raise Invalid.at("role", "Choose viewer, member or manager.") from error
 
 
 @transaction.atomic
@@ -152,7 +149,8 @@ def accept_invitation(
     """Join the team by a link: as the signed-in `user`, or as a new one (`name`, `password`).
 
     The link works once: of two at the same time one raises `NotFound`. A new account gets the
-    address that the link was made for. Raises `Conflict` when that account exists already.
+    address that the link was made for. Raises `Conflict` when that account exists already, or
+    when the person is a member; the link then stays good.
     """
     invitation = find_invitation(token)
     taken = Invitation.objects.filter(pk=invitation.pk, accepted_at=None, withdrawn_at=None).update(
@@ -162,11 +160,16 @@ def accept_invitation(
         raise NotFound("used", "This link was used already. Sign in instead.")
     if user is None:
         user = users.create_user(email=invitation.email, name=name, password=password)
-    Membership.objects.get_or_create(
-        team=invitation.team, user=user, defaults={"role": invitation.role}
-    )
+    team, role = invitation.team, Role(invitation.role)
+    _, is_new = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
+    if not is_new:
+        raise Conflict(
+            "already_member",
+            f"You are a member of {team.name} already. The link stays good for somebody else.",
+        )
     actor = Actor(user_id=user.pk, email=user.email, name=user.name)
-    _record(actor, invitation.team, user, "member.joined", role=Role(invitation.role))
+    invited = {} if invitation.email == user.email else {"invited": invitation.email}
+    _record(actor, team, user, "member.joined", role=role, **invited)
     return user
 
 
