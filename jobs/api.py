@@ -2,21 +2,20 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import selectors as jobs
 from jobs import serializers as shapes
-from jobs.serializers import LimitsSerializer, QuotasSerializer
 from jobs.services import definitions
 from jobs.values import Usage
-from portal.core.errors import FieldError, Invalid, NotFound
-from portal.core.rest import CURSOR_PARAMETER, LIMIT_PARAMETER, ApiView, page_of
+from portal.core.errors import Invalid, NotFound
+from portal.core.rest import NOTHING, PAGED, ApiView, page_of
 from portal.teams import selectors as teams
 from portal.teams.idempotency import idempotent
-from portal.teams.models import Limit
+from portal.teams.models import Limit, Team
 from portal.teams.roles import Actor
 from portal.teams.services import limits
 
@@ -24,23 +23,21 @@ from portal.teams.services import limits
 class Quotas(ApiView):
     """What a team may use, and what it uses."""
 
-    @extend_schema(responses=QuotasSerializer)
+    @extend_schema(responses=shapes.QuotasSerializer)
     def get(self, request: Request, slug: str) -> Response:
         """Return the limits, null being none, and beside them what is used."""
-        return self._shown(slug)
+        return self._shown(teams.team_for(self.actor, slug))
 
-    @extend_schema(request=LimitsSerializer, responses=QuotasSerializer)
+    @extend_schema(request=shapes.LimitsSerializer, responses=shapes.QuotasSerializer)
     def put(self, request: Request, slug: str) -> Response:
         """Set the limits that the body names; null lifts one, what is absent stays."""
         if not isinstance(request.data, dict):
-            message = "Send an object of limits."
-            raise Invalid("invalid", message, errors=[FieldError(pointer="", message=message)])
+            raise Invalid("invalid", 'Send an object of limits, such as {"gpus": 8}.')
         team = teams.team_for(self.actor, slug)
         limits.set_limits(self.actor, team, wanted=request.data)
-        return self._shown(slug)
+        return self._shown(team)
 
-    def _shown(self, slug: str) -> Response:
-        team = teams.team_for(self.actor, slug)
+    def _shown(self, team: Team) -> Response:
         limit, used = teams.limit_for(self.actor, team), jobs.usage_of(team)
         return Response({**_counts(limit), "used": _counts(used)})
 
@@ -62,8 +59,7 @@ class Definitions(ApiView):
 
     @extend_schema(
         parameters=[
-            LIMIT_PARAMETER,
-            CURSOR_PARAMETER,
+            *PAGED,
             OpenApiParameter("team", str, description="a team's slug"),
             OpenApiParameter("slug", str),
         ],
@@ -103,7 +99,7 @@ class OneDefinition(ApiView):
         definitions.save_version(self.actor, row, **self.valid(shapes.DefinitionPut))
         return Response(_shown(self.actor, definition))
 
-    @extend_schema(responses={204: OpenApiResponse(description="It is out of use.")})
+    @extend_schema(responses={204: NOTHING})
     def delete(self, request: Request, definition: str) -> Response:
         """Take a definition out of use."""
         definitions.delete_definition(self.actor, jobs.definition_for(self.actor, definition))
@@ -113,9 +109,7 @@ class OneDefinition(ApiView):
 class Versions(ApiView):
     """Versions of one job definition."""
 
-    @extend_schema(
-        parameters=[LIMIT_PARAMETER, CURSOR_PARAMETER], responses=page_of(shapes.VersionSerializer)
-    )
+    @extend_schema(parameters=PAGED, responses=page_of(shapes.VersionSerializer))
     def get(self, request: Request, definition: str) -> Response:
         """List versions, newest first."""
         row = jobs.definition_for(self.actor, definition)

@@ -8,6 +8,7 @@ from portal.notices import urls as notices
 from portal.teams import urls as teams
 
 handler400 = "portal.core.middleware.bad_request"
+handler403 = "portal.core.middleware.forbidden"
 handler404 = "portal.core.middleware.not_found"
 handler500 = "portal.core.middleware.server_error"
 

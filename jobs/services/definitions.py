@@ -35,9 +35,7 @@ def create_definition(
             definition.save(force_insert=True)
     except IntegrityError as error:
         message = f"The team has a definition {slug} already. Save a new version of that one."
-        raise Conflict(
-            "slug_taken", message, errors=[FieldError(pointer="/slug", message=message)]
-        ) from error
+        raise Conflict.at("slug", message, code="slug_taken") from error
     _add_version(actor, definition, number=1, spec=checked)
     _record(actor, definition, "definition.created", version=1)
     return definition

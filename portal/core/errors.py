@@ -2,7 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+PROBLEM = "application/problem+json"
+TITLES = {
+    400: "The request is not valid",
+    401: "Who are you?",
+    403: "You may not do this",
+    404: "There is nothing here",
+    405: "No such method here",
+    406: "Not in that format",
+    409: "Not now",
+    413: "Too large",
+    415: "Send JSON",
+    422: "Refused",
+    429: "Too many requests",
+    500: "Something broke on our side",
+    501: "Not supported",
+    502: "Another system refused",
+    503: "Slipway is away for a moment",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +45,11 @@ class SlipwayError(Exception):
         self.message = message
         self.errors = tuple(errors)
         self.facts = facts
+
+    @classmethod
+    def at(cls, field: str, message: str, *, code: str = "invalid") -> Self:
+        """Return the error with its message at one field of the body."""
+        return cls(code, message, errors=[FieldError(pointer=f"/{field}", message=message)])
 
 
 class NotAllowed(SlipwayError):
@@ -87,17 +111,17 @@ class Unsupported(OutsideError):
 def problem(
     *,
     status: int,
-    title: str,
     code: str,
     detail: str,
     request_id: str,
+    title: str = "",
     facts: Mapping[str, Any] | None = None,
     errors: Sequence[FieldError] = (),
 ) -> dict[str, Any]:
     """Return the members of an `application/problem+json` body (RFC 9457) with Slipway's own."""
     body: dict[str, Any] = {
         "type": "about:blank",
-        "title": title,
+        "title": title or TITLES.get(status, "Error"),
         "status": status,
         "detail": detail,
         "code": code,

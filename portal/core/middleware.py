@@ -14,30 +14,19 @@ from portal.core import errors, logs
 from portal.core.pages import error_page
 
 log = logging.getLogger(__name__)
-PROBLEM = "application/problem+json"
 UTF_8 = {"utf-8", "utf8", "us-ascii"}
 AWAY = (OperationalError, ProgrammingError)
-TITLES = {
-    400: "The request is not valid",
-    403: "You may not do this",
-    404: "There is nothing here",
-    409: "Not now",
-    413: "Too large",
-    500: "Something broke on our side",
-    503: "Slipway is away for a moment",
-}
 
 
 def refuse(
     request: HttpRequest, *, status: int, code: str, detail: str, title: str = ""
 ) -> HttpResponse:
     """Answer a request that is refused, in the shape that its path calls for."""
-    title = title or TITLES.get(status, "Error")
     if request.path.startswith("/api/"):
         body = errors.problem(
             status=status, title=title, code=code, detail=detail, request_id=logs.request_id()
         )
-        response: HttpResponse = JsonResponse(body, status=status, content_type=PROBLEM)
+        response: HttpResponse = JsonResponse(body, status=status, content_type=errors.PROBLEM)
     else:
         response = error_page(request, status=status, title=title, detail=detail)
     if status == 503:
@@ -77,8 +66,8 @@ class ErrorMiddleware:
         if isinstance(exception, AWAY):
             return away(request, exception)
         if isinstance(exception, errors.SlipwayError):
-            status = exception.status if exception.status in TITLES else 400
-            return refuse(request, status=status, code=exception.code, detail=exception.message)
+            code, detail = exception.code, exception.message
+            return refuse(request, status=exception.status, code=code, detail=detail)
         return None
 
 
@@ -91,6 +80,12 @@ def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
             f"{settings.PUBLIC_URL}, or set that to the address you use."
         )
     return refuse(request, status=400, code="bad_request", detail=detail)
+
+
+def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    """Answer 403 where a view of Django or allauth refuses."""
+    detail = "Your account may not do this. Ask an admin of the site."
+    return refuse(request, status=403, code="not_allowed", detail=detail)
 
 
 def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:

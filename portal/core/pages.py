@@ -57,7 +57,7 @@ def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) ->
     return HttpResponseRedirect(to)
 
 
-def error_page(request: HttpRequest, *, status: int, title: str, detail: str) -> HttpResponse:
+def error_page(request: HttpRequest, *, status: int, detail: str, title: str = "") -> HttpResponse:
     """Answer with the page of an error, in the shape of templates/oops.html.
 
     Touches neither database nor session, so that it can also say that those are away.
@@ -65,12 +65,13 @@ def error_page(request: HttpRequest, *, status: int, title: str, detail: str) ->
     theme = request.COOKIES.get("theme", "")
     context = {
         "number": status,
-        "title": title,
+        "title": title or errors.TITLES.get(status, "Error"),
         "detail": detail,
         "request_id": logs.request_id(),
         "theme": theme if theme in THEMES else "",
     }
-    return HttpResponse(render_to_string(f"{status}.html", context), status=status)
+    template = "503.html" if status == 503 else "oops.html"
+    return HttpResponse(render_to_string(template, context), status=status)
 
 
 def numbered(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:

@@ -9,25 +9,19 @@ from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import exceptions, serializers
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.core import errors, logs
 
-PROBLEM = "application/problem+json"
 PAGE, PAGE_MOST = 50, 500
 LIMIT_PARAMETER = OpenApiParameter("limit", int, description=f"rows a page, 1 to {PAGE_MOST}")
 CURSOR_PARAMETER = OpenApiParameter("cursor", str, description="from `next` or `previous`")
-
-
-class ProblemRenderer(JSONRenderer):
-    """Renders errors; declared so that the schema and the header agree."""
-
-    media_type = PROBLEM
+PAGED = [LIMIT_PARAMETER, CURSOR_PARAMETER]
+NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
 
 
 class ApiView(APIView):
@@ -95,10 +89,7 @@ class KeysetPage:
     def _limit(self) -> int:
         text = self.request.query_params.get("limit", str(PAGE))
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= PAGE_MOST):
-            message = f"Give a whole number from 1 to {PAGE_MOST}."
-            raise errors.Invalid(
-                "invalid", message, errors=[errors.FieldError(pointer="/limit", message=message)]
-            )
+            raise errors.Invalid.at("limit", f"Give a whole number from 1 to {PAGE_MOST}.")
         return int(text)
 
     def _cursor(self) -> tuple[Any, bool]:
@@ -115,11 +106,7 @@ class KeysetPage:
                 raise ValueError("made for another list")
         except (signing.BadSignature, ValueError, TypeError) as error:
             message = "This cursor belongs to another list or other filters. Begin without it."
-            raise errors.Invalid(
-                "bad_cursor",
-                message,
-                errors=[errors.FieldError(pointer="/cursor", message=message)],
-            ) from error
+            raise errors.Invalid.at("cursor", message, code="bad_cursor") from error
         return key, bool(back)
 
     def _link(self, row: Any, *, back: bool) -> str:
@@ -146,24 +133,6 @@ def page_of(serializer: type[serializers.BaseSerializer[Any]]) -> Any:
     )
 
 
-_TITLES = {
-    400: "The request is not valid",
-    401: "Who are you?",
-    403: "Not allowed",
-    404: "Not found",
-    405: "No such method here",
-    406: "Not in that format",
-    409: "Not now",
-    413: "Too large",
-    415: "Send JSON",
-    422: "Refused",
-    429: "Too many requests",
-    501: "Not supported",
-    502: "Another system refused",
-    503: "Away for a moment",
-}
-
-
 def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | None:
     """Turn an error into an `application/problem+json` response (RFC 9457), or `None` for a 500."""
     headers: dict[str, str] = {}
@@ -173,8 +142,6 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
         case errors.SlipwayError():
             number, code, detail = exc.status, exc.code, exc.message
             facts, fields = exc.facts, exc.errors
-            if number == 503:
-                headers["Retry-After"] = "5"
         case exceptions.ValidationError():
             number, code, detail = 400, "invalid", "Some fields are not valid; nothing was changed."
             fields = tuple(_field_errors(exc.detail, ""))
@@ -192,19 +159,19 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
         case OperationalError():
             number, code = 503, "maintenance"
             detail = "The database cannot be reached. Nothing was changed; try again in a moment."
-            headers["Retry-After"] = "5"
         case _:
             return None
+    if number == 503:
+        headers["Retry-After"] = "5"
     body = errors.problem(
         status=number,
-        title=_TITLES.get(number, "Error"),
         code=code,
         detail=detail,
         request_id=logs.request_id(),
         facts=facts,
         errors=fields,
     )
-    return Response(body, status=number, headers=headers, content_type=PROBLEM)
+    return Response(body, status=number, headers=headers, content_type=errors.PROBLEM)
 
 
 def _field_errors(detail: Any, pointer: str) -> "list[errors.FieldError]":

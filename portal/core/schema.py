@@ -4,7 +4,8 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 
-from portal.core.rest import LIMIT_PARAMETER, PROBLEM
+from portal.core.errors import PROBLEM
+from portal.core.rest import LIMIT_PARAMETER
 
 EVERYWHERE = {
     400: "The request is malformed; `errors` points at the fields.",

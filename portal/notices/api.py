@@ -1,19 +1,17 @@
 """REST of levels, routes and deliveries."""
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.core.rest import CURSOR_PARAMETER, LIMIT_PARAMETER, ApiView, page_of
+from portal.core.rest import NOTHING, PAGED, ApiView, page_of
 from portal.notices import filters, selectors, services
 from portal.notices import serializers as shapes
 from portal.teams import selectors as teams
 from portal.teams.idempotency import idempotent
 
-PAGED = [LIMIT_PARAMETER, CURSOR_PARAMETER]
 TEAM = OpenApiParameter("team", str, description="slug of a team")
-NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
 
 
 class Notices(ApiView):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.core.errors import FieldError, Invalid
+from portal.core.errors import Invalid
 from portal.notices.models import Level
 from portal.notices.values import LevelName, State
 
@@ -15,7 +15,7 @@ def levels(rows: QuerySet[Level], wanted: Mapping[str, str]) -> QuerySet[Level]:
     rows = of_team(rows, wanted)
     if level := wanted.get("level", "").strip():
         if level not in [str(v) for v in LevelName]:
-            raise _invalid("level", "Choose ok, info, warn or bad.")
+            raise Invalid.at("level", "Choose ok, info, warn or bad.")
         rows = rows.filter(level=level)
     return rows
 
@@ -24,7 +24,7 @@ def deliveries(rows: QuerySet[Any], wanted: Mapping[str, str]) -> QuerySet[Any]:
     """Keep the deliveries in the `state`. Raises `Invalid`."""
     if state := wanted.get("state", "").strip():
         if state not in [str(v) for v in State]:
-            raise _invalid("state", "Choose pending, delivered or dead.")
+            raise Invalid.at("state", "Choose pending, delivered or dead.")
         rows = rows.filter(state=state)
     return rows
 
@@ -33,7 +33,3 @@ def of_team(rows: QuerySet[Any], wanted: Mapping[str, str]) -> QuerySet[Any]:
     """Keep the rows of the `team` with that slug."""
     team = wanted.get("team", "").strip()
     return rows.filter(team__slug=team) if team else rows
-
-
-def _invalid(name: str, message: str) -> Invalid:
-    return Invalid("invalid", message, errors=[FieldError(pointer=f"/{name}", message=message)])

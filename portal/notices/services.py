@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from portal.core import clock, ids, push
 from portal.core.crypto import Secret
-from portal.core.errors import Conflict, FieldError, Invalid, NotFound, SlipwayError
+from portal.core.errors import Conflict, Invalid, NotFound, SlipwayError
 from portal.notices import senders, wakeups
 from portal.notices.models import SIGNING_SECRETS, TARGETS, Delivery, Level, Route
 from portal.notices.values import Kind, LevelName, State, concerns
@@ -232,16 +232,16 @@ def _checked(columns: Mapping[str, Any], *, before: Route | None = None) -> dict
     start: time | None = wanted.get("quiet_from", before.quiet_from if before else None)
     end: time | None = wanted.get("quiet_until", before.quiet_until if before else None)
     if (start is None) != (end is None):
-        raise _invalid("quiet_until", "Quiet hours need both a beginning and an end.")
+        raise Invalid.at("quiet_until", "Quiet hours need both a beginning and an end.")
     if start is not None and start == end:
-        raise _invalid("quiet_until", "Quiet hours must end at another time than they begin.")
+        raise Invalid.at("quiet_until", "Quiet hours must end at another time than they begin.")
     return wanted
 
 
 def _checked_name(name: str) -> str:
     clean = name.strip()
     if not 1 <= len(clean) <= 100 or not clean.isprintable():
-        raise _invalid("name", "A name has 1 to 100 printable characters.")
+        raise Invalid.at("name", "A name has 1 to 100 printable characters.")
     return clean
 
 
@@ -249,8 +249,7 @@ def _checked_target(kind: Kind, target: str) -> str:
     try:
         return senders.check_target(kind, target)
     except SlipwayError as error:
-        field = FieldError(pointer="/target", message=error.message)
-        raise type(error)(error.code, error.message, errors=[field]) from error
+        raise type(error).at("target", error.message, code=error.code) from error
 
 
 def _save_new(row: Route) -> None:
@@ -263,12 +262,7 @@ def _save_new(row: Route) -> None:
 
 def _name_taken(name: str) -> Conflict:
     message = f"There is a route named {name} already. Choose another name."
-    field = FieldError(pointer="/name", message=message)
-    return Conflict("name_taken", message, errors=[field])
-
-
-def _invalid(column: str, message: str) -> Invalid:
-    return Invalid("invalid", message, errors=[FieldError(pointer=f"/{column}", message=message)])
+    return Conflict.at("name", message, code="name_taken")
 
 
 def _record(actor: Actor, route: Route, action: str, **facts: Any) -> None:

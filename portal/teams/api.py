@@ -2,21 +2,18 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.core.errors import NotFound
-from portal.core.rest import CURSOR_PARAMETER, LIMIT_PARAMETER, ApiView, page_of
+from portal.core.rest import NOTHING, PAGED, ApiView, page_of
 from portal.teams import filters, selectors
 from portal.teams import serializers as shapes
 from portal.teams.idempotency import idempotent
 from portal.teams.models import Membership, Team, User
 from portal.teams.services import members, secrets, teams, tokens, users
-
-PAGED = [LIMIT_PARAMETER, CURSOR_PARAMETER]
-NOTHING = OpenApiResponse(description="Done; there is nothing to say.")
 
 
 class TeamView(ApiView):

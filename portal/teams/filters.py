@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
-from portal.core.errors import FieldError, Invalid
+from portal.core.errors import Invalid
 from portal.teams.models import AuditEvent, User
 from portal.teams.roles import SiteRole
 
@@ -19,11 +19,11 @@ def users(rows: QuerySet[User], wanted: Mapping[str, str]) -> QuerySet[User]:
         rows = rows.filter(Q(name__icontains=text) | Q(email__icontains=text))
     if role := wanted.get("site_role"):
         if role not in [str(r) for r in SiteRole]:
-            raise _invalid("site_role", "Choose admin or auditor.")
+            raise Invalid.at("site_role", "Choose admin or auditor.")
         rows = rows.filter(site_role=role)
     if active := wanted.get("is_active"):
         if active.lower() not in _BOOLEANS:
-            raise _invalid("is_active", "Say true or false.")
+            raise Invalid.at("is_active", "Say true or false.")
         rows = rows.filter(is_active=_BOOLEANS[active.lower()])
     return rows
 
@@ -57,9 +57,5 @@ def _instant(wanted: Mapping[str, str], name: str) -> datetime | None:
     except (ValueError, OverflowError):
         instant = None
     if instant is None:
-        raise _invalid(name, "Give an instant with its zone, such as 2026-11-30T14:00:00Z.")
+        raise Invalid.at(name, "Give an instant with its zone, such as 2026-11-30T14:00:00Z.")
     return instant
-
-
-def _invalid(name: str, message: str) -> Invalid:
-    return Invalid("invalid", message, errors=[FieldError(pointer=f"/{name}", message=message)])

@@ -16,7 +16,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.core.errors import Conflict, FieldError, Invalid
+from portal.core.errors import PROBLEM, Conflict, Invalid
 from portal.teams.models import IdempotencyRecord
 
 WAIT_SECONDS = 5
@@ -44,9 +44,7 @@ def idempotent(*, secret: Sequence[str] = ()) -> Callable[[Handler], Handler]:
 def _checked(key: str) -> str:
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         message = "An Idempotency-Key has 1 to 255 printable ASCII characters."
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/Idempotency-Key", message=message)]
-        )
+        raise Invalid.at("Idempotency-Key", message)
     return key
 
 
@@ -113,11 +111,5 @@ def _first_answer(place: dict[str, Any], body_hash: str) -> Response:
             "This Idempotency-Key was used with another body. Use a new key for a new request.",
         )
     headers = {"Idempotent-Replayed": "true"}
-    if record.status is not None and record.status >= 400:
-        return Response(
-            record.body,
-            status=record.status,
-            headers=headers,
-            content_type="application/problem+json",
-        )
-    return Response(record.body, status=record.status, headers=headers)
+    kind = PROBLEM if record.status is not None and record.status >= 400 else None
+    return Response(record.body, status=record.status, headers=headers, content_type=kind)

@@ -94,6 +94,12 @@ class Team(models.Model):
     time_zone = models.CharField(
         max_length=64, default="UTC", help_text="IANA name; edges of months and quiet hours"
     )
+    number = models.PositiveIntegerField(
+        unique=True,
+        editable=False,
+        db_default=RawSQL("nextval('teams_team_number')", []),
+        help_text="1, 2, 3 …; local jobs run as user 50000 + number",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

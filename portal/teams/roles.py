@@ -45,13 +45,15 @@ class Permission(StrEnum):
     LIMITS_RAISE = "limits.raise"
     NOTICES_EDIT = "notices.edit"
     DEFINITIONS_EDIT = "definitions.edit"
+    JOBS_LAUNCH = "jobs.launch"
+    JOBS_STOP_ANY = "jobs.stop_any"
     TOKENS_BIND = "tokens.bind"
     SITE_VIEW = "site.view"
     SITE_EDIT = "site.edit"
 
 
 _VIEWER = frozenset({Permission.TEAM_VIEW, Permission.TOKENS_BIND})
-_MEMBER = _VIEWER
+_MEMBER = _VIEWER | {Permission.JOBS_LAUNCH}
 _MANAGER = _MEMBER | {
     Permission.TEAM_EDIT,
     Permission.MEMBERS_EDIT,
@@ -59,6 +61,7 @@ _MANAGER = _MEMBER | {
     Permission.LIMITS_LOWER,
     Permission.NOTICES_EDIT,
     Permission.DEFINITIONS_EDIT,
+    Permission.JOBS_STOP_ANY,
 }
 BY_ROLE: Mapping[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,

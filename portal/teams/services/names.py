@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from portal.core.errors import FieldError, Invalid
+from portal.core.errors import Invalid
 
 MOST = 250
 
@@ -22,5 +22,5 @@ def check_name(name: str, *, least: int = 1) -> str:
     elif name and all(unicodedata.category(c)[0] in "CZ" for c in name):
         message = "Give a name that can be seen."
     if message:
-        raise Invalid("invalid", message, errors=[FieldError(pointer="/name", message=message)])
+        raise Invalid.at("name", message)
     return name

@@ -5,7 +5,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from portal.core import ids
-from portal.core.errors import Conflict, FieldError, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.models import SECRET_VALUES, Secret, Team, secret_name_validator
 from portal.teams.roles import Actor, Permission
 from portal.teams.services.access import require
@@ -21,10 +21,7 @@ def create_secret(actor: Actor, team: Team, *, name: str, value: str) -> Secret:
     try:
         secret_name_validator(name)
     except ValidationError as error:
-        message = error.messages[0]
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/name", message=message)]
-        ) from error
+        raise Invalid.at("name", error.messages[0]) from error
     row_id = ids.new()
     sealed = _sealed(row_id, value)
     try:
@@ -34,9 +31,7 @@ def create_secret(actor: Actor, team: Team, *, name: str, value: str) -> Secret:
             )
     except IntegrityError as error:
         message = f"The team has a secret {name} already. Replace its value instead."
-        raise Conflict(
-            "name_taken", message, errors=[FieldError(pointer="/name", message=message)]
-        ) from error
+        raise Conflict.at("name", message, code="name_taken") from error
     _record(actor, team, secret, "secret.created")
     return secret
 
@@ -79,7 +74,7 @@ def _sealed(row_id: str, value: str) -> bytes:
     size = len(value.encode())
     if not 1 <= size <= MOST_BYTES:
         message = f"A value has 1 to {MOST_BYTES:,} bytes; this one has {size:,}."
-        raise Invalid("invalid", message, errors=[FieldError(pointer="/value", message=message)])
+        raise Invalid.at("value", message)
     return SECRET_VALUES.seal(row_id, value)
 
 

@@ -5,7 +5,7 @@ from zoneinfo import available_timezones
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from portal.core.errors import Conflict, FieldError, Invalid
+from portal.core.errors import Conflict, Invalid
 from portal.teams.models import Limit, Membership, Team, slug_validator
 from portal.teams.roles import Actor, Permission, Role
 from portal.teams.services.access import require
@@ -18,10 +18,7 @@ def check_slug(slug: str) -> str:
     try:
         slug_validator(slug)
     except ValidationError as error:
-        message = error.messages[0]
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/slug", message=message)]
-        ) from error
+        raise Invalid.at("slug", error.messages[0]) from error
     return slug
 
 
@@ -29,9 +26,7 @@ def check_time_zone(name: str) -> str:
     """Return the zone's name; raise `Invalid` when the time zone database does not know it."""
     if name not in available_timezones():
         message = f"“{name[:64]}” is no time zone. Use a name such as Europe/Berlin or UTC."
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/time_zone", message=message)]
-        )
+        raise Invalid.at("time_zone", message)
     return name
 
 
@@ -50,9 +45,7 @@ def create_team(
             team.save(force_insert=True)
     except IntegrityError as error:
         message = f"The name {slug} in addresses is taken. Choose another."
-        raise Conflict(
-            "slug_taken", message, errors=[FieldError(pointer="/slug", message=message)]
-        ) from error
+        raise Conflict.at("slug", message, code="slug_taken") from error
     Limit.objects.create(team=team)
     if join:
         Membership.objects.create(team=team, user_id=actor.user_id, role=Role.MANAGER)

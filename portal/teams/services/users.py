@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 
 from portal.core import clock, push
-from portal.core.errors import Conflict, FieldError, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.models import ApiToken, User
 from portal.teams.roles import Actor, Permission, Scope, SiteRole
 from portal.teams.services.access import require
@@ -24,10 +24,7 @@ def check_password(password: str, user: User | None = None) -> str:
     try:
         validate_password(password, user)
     except ValidationError as error:
-        message = " ".join(error.messages)
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/password", message=message)]
-        ) from error
+        raise Invalid.at("password", " ".join(error.messages)) from error
     return password
 
 
@@ -73,10 +70,7 @@ def set_site_role(actor: Actor, *, user_id: str, site_role: str) -> User:
     try:
         wanted = SiteRole(site_role)
     except ValueError as error:
-        message = "Choose admin, auditor, or nothing."
-        raise Invalid(
-            "invalid", message, errors=[FieldError(pointer="/site_role", message=message)]
-        ) from error
+        raise Invalid.at("site_role", "Choose admin, auditor, or nothing.") from error
     user = _locked(user_id)
     if wanted is not SiteRole.ADMIN:
         _keep_an_admin(user)
