@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import RawSQL
@@ -135,5 +137,9 @@ def _unsealed() -> Iterator[Fault]:
 
 
 def expire() -> None:
-    """Delete what has ended by itself: answers kept for Idempotency-Key after 24 hours."""
-    IdempotencyRecord.objects.filter(created_at__lt=clock.now() - timedelta(hours=24)).delete()
+    """Delete what has ended by itself: browser sessions, and after 24 h answers kept by key."""
+    now = clock.now()
+    IdempotencyRecord.objects.filter(created_at__lt=now - timedelta(hours=24)).delete()
+    ended = list(Session.objects.filter(expire_date__lt=now).values_list("pk", flat=True)[:5000])
+    UserSession.objects.filter(session_key__in=ended).delete()
+    Session.objects.filter(pk__in=ended, expire_date__lt=now).delete()
