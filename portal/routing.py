@@ -5,7 +5,7 @@ from typing import Any
 from channels.routing import URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
-from django.urls import path
+from django.urls import path, re_path
 
 from clusters.routing import websocket_urlpatterns as of_clusters
 from jobs.routing import websocket_urlpatterns as of_jobs
@@ -16,7 +16,16 @@ websocket_urlpatterns: list[Any] = [
     *of_clusters,
     *of_jobs,
 ]
-_sockets: Any = SessionMiddlewareStack(URLRouter(websocket_urlpatterns))
+
+
+async def _refuse(_scope: Any, receive: Any, send: Any) -> None:
+    """Refuse a path that has no socket: the handshake is answered with 403."""
+    await receive()
+    await send({"type": "websocket.close"})
+
+
+_every_path: Any = re_path("", _refuse)  # type: ignore[arg-type] # an ASGI application
+_sockets: Any = SessionMiddlewareStack(URLRouter([*websocket_urlpatterns, _every_path]))
 _of_our_pages: Any = AllowedHostsOriginValidator(_sockets)
 
 

@@ -53,3 +53,12 @@ async def test_a_socket_that_cannot_be_opened_says_when_to_try_again() -> None:
             assert await closed(opened) == consumers.TRY_AGAIN_LATER
     finally:
         await database_sync_to_async(away.__exit__)(None, None, None)
+
+
+@pytest.mark.parametrize("path", ["/ws/v1/nope", "/ws/v1/feed/", "/", "/ws/v1/jobs/../feed"])
+@pytest.mark.parametrize("signed_in", [True, False])
+async def test_a_path_without_a_socket_is_refused_without_a_traceback(path, signed_in) -> None:
+    token = await database_sync_to_async(lambda: token_of(make_user("ada")))()
+    headers = () if signed_in else ((b"host", b"localhost"), (b"origin", b"http://localhost"))
+    async with socket(path, token=token if signed_in else None, headers=headers) as opened:
+        assert opened.refused is not None
