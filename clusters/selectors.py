@@ -1,1 +1,51 @@
-"""Questions about clusters."""
+"""Questions about clusters; each that a person asks starts from the actor."""
+
+from django.db.models import Q, QuerySet
+
+from clusters.models import Cluster
+from clusters.values import ClusterFacts
+from portal.core.errors import NotFound
+from portal.teams import selectors as teams
+from portal.teams.models import Team
+from portal.teams.roles import Actor, Scope
+
+
+def clusters_for(actor: Actor) -> QuerySet[Cluster]:
+    """Return the clusters that the actor may see, by slug."""
+    if not actor.has_scope(Scope.READ):
+        return Cluster.objects.none()
+    rows = Cluster.objects.order_by("slug")
+    if actor.is_site_wide:
+        return rows
+    return rows.filter(Q(is_shared=True) | Q(teams__in=teams.teams_for(actor))).distinct()
+
+
+def cluster_for(actor: Actor, slug: str) -> Cluster:
+    """Return a cluster; raise `NotFound` when it is not the actor's to see."""
+    cluster = clusters_for(actor).filter(slug=slug).first()
+    if cluster is None:
+        raise NotFound("not_found", "There is no such cluster, or it is not yours to see.")
+    return cluster
+
+
+def may_launch(cluster_id: str, team: Team) -> bool:
+    """Tell whether the team's jobs may run on the cluster."""
+    rows = Cluster.objects.filter(pk=cluster_id)
+    return rows.filter(Q(is_shared=True) | Q(teams=team)).exists()
+
+
+def facts_of(cluster: Cluster) -> ClusterFacts:
+    """Return the cluster as jobs need to know it."""
+    return ClusterFacts(
+        id=cluster.pk, slug=cluster.slug, name=cluster.name, scheduler=cluster.scheduler
+    )
+
+
+def all_clusters() -> QuerySet[Cluster]:
+    """Return every cluster, for passes of reconcilers."""
+    return Cluster.objects.all()
+
+
+def cluster_by_id(cluster_id: str) -> Cluster:
+    """Return a cluster, for reconcilers."""
+    return Cluster.objects.get(pk=cluster_id)

@@ -1,10 +1,13 @@
-"""Tables of jobs: definitions and their versions."""
+"""Tables of jobs: definitions with their versions, jobs and their stories."""
 
 from django.db import models
 from django.db.models.functions import Now
 
+from clusters.models import Cluster
+from jobs.states import Phase
 from portal.core import ids
 from portal.core.fields import OrderedJSONField
+from portal.core.turns import Turn
 from portal.teams.models import Team, User, slug_validator
 
 
@@ -65,3 +68,92 @@ class DefinitionVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.definition_id} v{self.number}"
+
+
+class Job(Turn):
+    """One run of a definition on one cluster.
+
+    Two kinds of columns, never written by the same hand: the *wish* (services) and the *status*
+    (jobs.reconcile alone, through its turn).
+    """
+
+    id = _id_field()
+    # The wish: written once at submission, but for the stop.
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="jobs")
+    owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="jobs")
+    version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="jobs")
+    name = models.CharField(max_length=250)
+    parameters = OrderedJSONField(default=dict, help_text="all values, defaults filled in")
+    resources = models.JSONField(help_text="as jobs.spec has them, defaults filled in")
+    nodes = models.PositiveIntegerField(help_text="wish; counts against quota while live")
+    gpus = models.PositiveIntegerField(help_text="wish, of all nodes")
+    gpu_type = models.CharField(max_length=50, blank=True)
+    time_limit_seconds = models.PositiveIntegerField()
+    priority = models.IntegerField(default=0)
+    tags = models.JSONField(default=dict)
+    placement = models.JSONField(default=dict)
+    retry_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
+    stop_reason = models.CharField(max_length=30, blank=True, help_text="the wish to stop, and why")
+    stopped_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    # The status.
+    phase = models.CharField(
+        max_length=10, choices=[(p.value, p.value) for p in Phase], default=Phase.QUEUED
+    )
+    reason = models.CharField(max_length=30, blank=True)
+    message = models.CharField(max_length=500, blank=True)
+    advice = models.CharField(max_length=500, blank=True)
+    attempt = models.PositiveIntegerField(default=1)
+    restart = models.PositiveIntegerField(default=0)
+    external_id = models.CharField(max_length=200, blank=True)
+    seen = models.JSONField(null=True, help_text="the last observation; by the observer")
+    absent_since = models.DateTimeField(null=True, help_text="by the observer")
+    queued_at = models.DateTimeField(db_default=Now())
+    admitted_at = models.DateTimeField(null=True)
+    submitted_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    signalled_at = models.DateTimeField(null=True)
+    cancelled_at = models.DateTimeField(null=True)
+    exit_code = models.IntegerField(null=True)
+    signal = models.IntegerField(null=True)
+    node_names = models.JSONField(default=list)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["team", "-id"], name="job_of_team"),
+            models.Index(
+                fields=["team", "phase"],
+                name="job_unfinished",
+                condition=models.Q(phase__in=[str(p) for p in Phase if not p.is_final]),
+            ),
+            models.Index(
+                fields=["cluster"],
+                name="job_on_cluster",
+                condition=models.Q(phase__in=["SUBMITTED", "RUNNING", "STOPPING"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class JobEvent(models.Model):
+    """One line of a job's story, oldest first."""
+
+    id = models.BigAutoField(primary_key=True)
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="story")
+    at = models.DateTimeField(db_default=Now())
+    kind = models.CharField(max_length=30, help_text="phase, wish, waits or note")
+    phase = models.CharField(max_length=10, blank=True)
+    reason = models.CharField(max_length=30, blank=True)
+    message = models.CharField(max_length=500, blank=True)
+    actor_label = models.CharField(max_length=254, blank=True)
+    attempt = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        indexes = [models.Index(fields=["job", "id"], name="story_of_job")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.kind} {self.phase}"

@@ -1,8 +1,11 @@
 """Questions about jobs; each that a person asks starts from the actor."""
 
+from collections import Counter
+
 from django.db.models import F, Q, QuerySet
 
-from jobs.models import DefinitionVersion, JobDefinition
+from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
+from jobs.states import Phase
 from jobs.values import Usage
 from portal.core.errors import NotFound
 from portal.teams import selectors as teams
@@ -11,9 +14,15 @@ from portal.teams.roles import Actor, Scope
 
 
 def usage_of(team: Team) -> Usage:
-    """Return what the team's jobs use. There are no jobs yet, so nothing is used."""
-    del team
-    return Usage()
+    """Return what the team's live jobs occupy; GPU-hours are counted once there are leases."""
+    rows = live_of(team).values_list("nodes", "gpus", "gpu_type")
+    by_type: Counter[str] = Counter()
+    nodes = gpus = count = 0
+    for job_nodes, job_gpus, kind in rows:
+        nodes, gpus, count = nodes + job_nodes, gpus + job_gpus, count + 1
+        if kind:
+            by_type[kind] += job_gpus
+    return Usage(gpus=gpus, nodes=nodes, running_jobs=count, gpus_by_type=dict(by_type))
 
 
 def definitions_for(actor: Actor) -> QuerySet[JobDefinition]:
@@ -68,3 +77,44 @@ def version_of(definition: JobDefinition, number: str) -> DefinitionVersion:
     if version is None:
         raise NotFound("not_found", f"There is no version {number[:20]} of this definition.")
     return version
+
+
+def line_of(team: Team) -> QuerySet[Job]:
+    """Return the team's jobs that wait to be admitted."""
+    return Job.objects.filter(team=team, phase=Phase.QUEUED, stop_reason="")
+
+
+def live_of(team: Team) -> QuerySet[Job]:
+    """Return the team's jobs that occupy its quota."""
+    return Job.objects.filter(team=team, phase__in=[str(p) for p in Phase if p.is_live])
+
+
+def teams_in_line() -> list[str]:
+    """Return the ids of teams with jobs that wait to be admitted."""
+    rows = Job.objects.filter(phase=Phase.QUEUED, stop_reason="")
+    return list(rows.values_list("team_id", flat=True).distinct())
+
+
+def outside_on(cluster_id: str) -> QuerySet[Job]:
+    """Return the cluster's jobs that its scheduler should know."""
+    known = [Phase.SUBMITTED, Phase.RUNNING, Phase.STOPPING]
+    return Job.objects.filter(cluster_id=cluster_id, phase__in=known)
+
+
+def jobs_for(actor: Actor) -> QuerySet[Job]:
+    """Return the jobs of the actor's teams, newest first."""
+    rows = Job.objects.select_related("team", "owner", "cluster", "version__definition")
+    return rows.filter(team__in=teams.teams_for(actor)).order_by("-pk")
+
+
+def job_for(actor: Actor, job_id: str) -> Job:
+    """Return a job; raise `NotFound` when it is not the actor's to see."""
+    job = jobs_for(actor).filter(pk=job_id).first()
+    if job is None:
+        raise NotFound("not_found", "There is no such job, or it is not yours to see.")
+    return job
+
+
+def story_of(actor: Actor, job: Job) -> QuerySet[JobEvent]:
+    """Return the job's story, oldest first."""
+    return JobEvent.objects.filter(job=job_for(actor, job.pk)).order_by("pk")

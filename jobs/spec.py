@@ -202,6 +202,12 @@ def bind(spec: Spec, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fie
     return values, errors
 
 
+def check_resources(given: Mapping[str, Any]) -> list[FieldError]:
+    """Return every fault of resources that a person gives at launch."""
+    validator = Draft202012Validator(_RESOURCES)
+    return [_error(fault, prefix="/resources") for fault in validator.iter_errors(dict(given))]
+
+
 def text_of(value: Any) -> str:
     """Return a parameter's value as the text that the job sees."""
     if isinstance(value, bool):

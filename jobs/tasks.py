@@ -1,1 +1,29 @@
-"""Celery's doors into jobs.reconcile and jobs.logs."""
+"""Celery's doors into jobs.reconcile."""
+
+from celery import shared_task
+
+from jobs import reconcile
+
+
+@shared_task(name="jobs.sweep", ignore_result=True)
+def sweep() -> None:
+    """Find what lost knocks have left."""
+    reconcile.sweep()
+
+
+@shared_task(name="jobs.admit", ignore_result=True)
+def admit(team_id: str) -> None:
+    """Look at the team's line."""
+    reconcile.admit_queue(team_id)
+
+
+@shared_task(name="jobs.advance", ignore_result=True)
+def advance(job_id: str) -> None:
+    """Make a pass over the job."""
+    reconcile.advance(job_id)
+
+
+@shared_task(name="jobs.observe", ignore_result=True)
+def observe(cluster_id: str) -> None:
+    """Look at the cluster's jobs."""
+    reconcile.observe(cluster_id)

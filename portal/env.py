@@ -6,6 +6,7 @@ the client. It imports the standard library only.
 
 import dataclasses
 import difflib
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -192,6 +193,19 @@ class Env:
         password = words.get("password", parts.password or "")
         login = f"{parts.username or ''}:{password}@" if password else ""
         return f"redis+socket://{login}{parts.path}?virtual_host={words.get('db', '0')}"
+
+    @property
+    def has_wall(self) -> bool:
+        """Whether local jobs run as users of their own; that takes root."""
+        return os.geteuid() == 0
+
+    @property
+    def local_jobs_folder(self) -> Path:
+        """Folder of local jobs; as root outside the home, which their users may not enter."""
+        if self.has_wall:
+            name = hashlib.sha256(str(self.home).encode()).hexdigest()[:12]
+            return Path("/var/lib/slipway") / name / "jobs"
+        return self.home / "jobs"
 
     @property
     def sockets(self) -> Path:

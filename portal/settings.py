@@ -36,6 +36,8 @@ OWN_LISTENERS = (
     (_public.hostname or env.host, _public.port or (443 if IS_HTTPS else 80)),
 )
 WEBHOOK_ALLOW_PRIVATE = False  # the tests' own receiver listens on loopback
+LOCAL_JOBS_FOLDER = env.local_jobs_folder
+HAS_WALL = env.has_wall
 SWEEP_SECONDS = env.sweep_seconds
 
 INSTALLED_APPS = [

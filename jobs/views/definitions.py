@@ -6,18 +6,18 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from jobs import forms, selectors
 from jobs import spec as specs
 from jobs.services import definitions
-from portal.core.pages import act, attempt, go, numbered
+from portal.core.pages import act, attempt, both, numbered
 from portal.teams import selectors as teams
+from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
-from portal.teams.views.team import actor_of, both
 
 
 @login_required
@@ -55,7 +55,7 @@ def new(request: HttpRequest) -> HttpResponse:
         made = attempt(form, create)
         if made is not None:
             messages.success(request, f"{made.name} is saved as version 1.")
-            return go("definition", made.pk)
+            return redirect("definition", made.pk)
     context = {"here": "definitions", "form": form, "teams": mine}
     return render(request, "jobs/definition_new.html", context, status=422 if form.errors else 200)
 
@@ -74,7 +74,7 @@ def one(request: HttpRequest, definition: str) -> HttpResponse:
         saved = attempt(form, lambda **values: definitions.save_version(actor, row, **values))
         if saved is not None:
             messages.success(request, f"Version {saved.latest} is the newest now.")
-            return go("definition", definition)
+            return redirect("definition", definition)
     may_edit = row.team is not None and actor.can(Permission.DEFINITIONS_EDIT, team_id=row.team_id)
     context = {
         "here": "definitions",

@@ -6,15 +6,17 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from jobs import selectors as jobs
 from jobs.values import Usage
-from portal.core.pages import attempt, go
+from portal.core.pages import attempt, both
 from portal.teams import forms
 from portal.teams import selectors as teams
+from portal.teams.middleware import actor_of
 from portal.teams.models import Limit
 from portal.teams.services import limits
-from portal.teams.views.team import actor_of, both, team_page
+from portal.teams.views.team import team_page
 
 LABELS = {
     "gpus": "GPUs at once",
@@ -36,7 +38,7 @@ def quotas(request: HttpRequest, slug: str) -> HttpResponse:
         saved = attempt(form, lambda **values: limits.set_limits(actor, team, wanted=values))
         if saved is not None:
             messages.success(request, "The limits are saved.")
-            return go("team-quotas", slug)
+            return redirect("team-quotas", slug)
     return team_page(
         request,
         team,

@@ -77,7 +77,7 @@ class User(AbstractBaseUser):
         ]
 
     def __str__(self) -> str:
-        return self.name or self.email
+        return self.label
 
     @property
     def label(self) -> str:

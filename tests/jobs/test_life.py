@@ -1,0 +1,273 @@
+"""A job's life on the real local scheduler, with passes run by hand and by many workers."""
+
+import os
+import time
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from clusters import services as clusters
+from clusters.selectors import facts_of
+from jobs import reconcile
+from jobs.models import Job
+from jobs.selectors import newest_of, usage_of
+from jobs.services import definitions, jobs
+from jobs.services.jobs import Wanted
+from jobs.states import Phase, Reason
+from portal.core.errors import Conflict, Invalid, NotAllowed, Refused
+from portal.teams.services import limits
+from tests.people import World, make_world
+
+SECONDS = 30
+CALM = ["QUEUED", "ADMITTED", "SUBMITTED", "RUNNING"]
+
+
+@pytest.fixture
+def world(transactional_db, settings, tmp_path) -> World:
+    settings.LOCAL_JOBS_FOLDER = tmp_path / "jobs"
+    settings.HAS_WALL = False
+    world = make_world()
+    clusters.ensure_local().teams.add(world.team)
+    return world
+
+
+def submit(
+    world: World,
+    script: str,
+    *,
+    by: str = "member",
+    wanted: dict[str, Any] | None = None,
+    **spec: Any,
+) -> Job:
+    """Submit a script of its own definition; `wanted` is what the person gives at launch."""
+    raw = {"regime": "smoke", "time_limit_seconds": 60, "script": script, **spec}
+    row = definitions.create_definition(
+        world.actor("manager"), world.team, slug=f"d{time.monotonic_ns()}", name="Test", spec=raw
+    )
+    return jobs.submit(
+        world.actor(by),
+        Wanted(
+            version=newest_of(row),
+            team=world.team,
+            cluster=facts_of(clusters.ensure_local()),
+            **(wanted or {}),
+        ),
+    )
+
+
+def until(job: Job, *phases: Phase) -> Job:
+    """Sweep until the job is in one of the phases."""
+    deadline = time.monotonic() + SECONDS
+    while job.phase not in phases:
+        assert time.monotonic() < deadline, (job.phase, job.reason, job.message, job.seen)
+        reconcile.sweep()
+        job.refresh_from_db()
+    return job
+
+
+def story(job: Job) -> list[str]:
+    return list(job.story.filter(kind="phase").order_by("pk").values_list("phase", flat=True))
+
+
+def output(settings, job: Job) -> str:
+    folder = settings.LOCAL_JOBS_FOLDER / f"{job.pk}-{job.attempt}" / "run"
+    return (folder / "stdout").read_text()
+
+
+def test_from_the_line_to_the_end(world, settings) -> None:
+    job = submit(
+        world,
+        "echo hello {{ who }}; env | grep ^SLIPWAY_; sleep 0.5",
+        parameters={"who": {"type": "string"}},
+        wanted={"parameters": {"who": "$(id) '"}},
+    )
+    job = until(job, Phase.SUCCEEDED)
+    assert (job.reason, job.exit_code, job.attempt) == (Reason.COMPLETED, 0, 1)
+    assert job.started_at < job.ended_at
+    assert [p for p in story(job) if p != "RUNNING"] == [*CALM[:3], "SUCCEEDED"]
+    lines = output(settings, job).splitlines()
+    assert lines[0] == "hello $(id) '"
+    assert f"SLIPWAY_JOB_ID={job.pk}" in lines
+    assert usage_of(world.team).running_jobs == 0
+
+
+def test_a_command_gets_its_arguments_whole(world, settings) -> None:
+    row = definitions.create_definition(
+        world.actor("manager"),
+        world.team,
+        slug="argv",
+        name="Argv",
+        spec={
+            "regime": "batch",
+            "time_limit_seconds": 60,
+            "command": ["printf", "<%s>", "a b", "{{ x }}"],
+            "parameters": {"x": {}},
+        },
+    )
+    wanted = Wanted(
+        version=newest_of(row),
+        team=world.team,
+        cluster=facts_of(clusters.ensure_local()),
+        parameters={"x": '\'; touch /tmp/x "$HOME" `id`'},
+    )
+    job = until(jobs.submit(world.actor("member"), wanted), Phase.SUCCEEDED)
+    assert output(settings, job) == '<a b><\'; touch /tmp/x "$HOME" `id`>'
+
+
+def test_an_exit_code_is_a_failure_with_its_number(world) -> None:
+    job = until(submit(world, "exit 3"), Phase.FAILED)
+    assert (job.reason, job.exit_code) == (Reason.EXIT_CODE, 3)
+
+
+def test_a_stop_ends_by_its_reason_and_is_told_who(world) -> None:
+    job = until(submit(world, "sleep 300"), Phase.RUNNING)
+    jobs.stop(world.actor("member"), job)
+    jobs.stop(world.actor("manager"), job)
+    job = until(job, Phase.CANCELLED)
+    assert job.reason == Reason.USER
+    assert story(job) == [*CALM, "STOPPING", "CANCELLED"]
+    wish = job.story.get(kind="wish")
+    assert wish.actor_label == "member"
+    with pytest.raises(Conflict, match="ended already"):
+        jobs.stop(world.actor("member"), job)
+
+
+def test_a_job_in_line_stops_without_having_run(world) -> None:
+    limits.set_limits(world.actor("admin"), world.team, wanted={"running_jobs": 0})
+    job = submit(world, "true")
+    reconcile.sweep()
+    job.refresh_from_db()
+    assert (job.phase, job.reason) == (Phase.QUEUED, Reason.WAITING_FOR_QUOTA)
+    assert "paused" in job.message
+    jobs.stop(world.actor("member"), job)
+    job = until(job, Phase.CANCELLED)
+    assert story(job) == ["QUEUED", "CANCELLED"]
+
+
+def test_the_checkpoint_signal_comes_first_and_the_exit_code_is_kept(world, settings) -> None:
+    script = "trap 'echo saved; exit 7' USR1\necho up\nwhile :; do sleep 0.1; done"
+    checkpoint = {"path": "ckpt", "signal": "USR1", "grace_seconds": 20}
+    job = until(submit(world, script, checkpoint=checkpoint), Phase.RUNNING)
+    while "up" not in output(settings, job):
+        os.sched_yield()
+    jobs.stop(world.actor("member"), job)
+    job = until(job, Phase.CANCELLED)
+    assert (job.exit_code, output(settings, job)) == (7, "up\nsaved\n")
+
+
+def test_the_time_limit_ends_a_job(world) -> None:
+    job = until(submit(world, "sleep 300", time_limit_seconds=1), Phase.FAILED)
+    assert job.reason == Reason.TIME_LIMIT
+    assert (job.ended_at - job.started_at).total_seconds() < 5
+
+
+def test_a_definition_may_ask_for_another_attempt(world) -> None:
+    retry = {"max_attempts": 2, "on": ["exit_code"]}
+    job = until(submit(world, "exit $SLIPWAY_ATTEMPT", retry=retry), Phase.FAILED)
+    assert (job.attempt, job.exit_code) == (2, 2)
+    assert story(job).count("QUEUED") == 2
+
+
+def test_a_person_runs_it_again_as_a_new_job(world) -> None:
+    job = until(submit(world, "exit 1"), Phase.FAILED)
+    again = jobs.retry(world.actor("member"), job)
+    assert (again.retry_of_id, again.pk == job.pk) == (job.pk, False)
+    until(again, Phase.FAILED)
+    running = until(submit(world, "sleep 300"), Phase.RUNNING)
+    with pytest.raises(Conflict, match="not ended"):
+        jobs.retry(world.actor("member"), running)
+    jobs.stop(world.actor("member"), running)
+    until(running, Phase.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted", "code"),
+    [
+        ({"image": "python@sha256:0"}, {}, "image_unsupported"),
+        ({"secrets": {"HF": "HF_TOKEN"}}, {}, "no_route_for_secrets"),
+        ({"resources": {"gpus_per_node": 8}}, {}, "exceeds_quota"),
+        ({}, {"resources": {"nodes": 9}}, "exceeds_quota"),
+    ],
+)
+def test_what_can_never_start_is_refused_with_the_remedy(world, spec, wanted, code) -> None:
+    limits.set_limits(world.actor("admin"), world.team, wanted={"gpus": 4, "nodes": 2})
+    with pytest.raises(Refused) as caught:
+        submit(world, "true", wanted=wanted, **spec)
+    assert caught.value.code == code
+    assert not Job.objects.exists()
+
+
+def test_wrong_fields_have_pointers(world) -> None:
+    wanted = {"parameters": {"y": 1}, "resources": {"gpus": 1}}
+    with pytest.raises(Invalid) as caught:
+        submit(world, "true", parameters={"x": {"type": "integer"}}, wanted=wanted)
+    pointers = {error.pointer for error in caught.value.errors}
+    assert pointers == {"/parameters/x", "/parameters/y", "/resources/gpus"}
+
+
+def test_viewers_and_strangers_launch_nothing(world) -> None:
+    with pytest.raises(NotAllowed):
+        submit(world, "true", by="viewer")
+    clusters.ensure_local().teams.clear()
+    with pytest.raises(Refused, match="assign the cluster"):
+        submit(world, "true")
+
+
+def test_limits_hold_and_the_next_starts_when_one_ends(world) -> None:
+    limits.set_limits(world.actor("admin"), world.team, wanted={"running_jobs": 1})
+    first, second = (submit(world, "sleep 300") for _ in range(2))
+    until(first, Phase.RUNNING)
+    second.refresh_from_db()
+    assert (second.phase, second.reason) == (Phase.QUEUED, Reason.WAITING_FOR_QUOTA)
+    jobs.stop(world.actor("member"), first)
+    until(first, Phase.CANCELLED)
+    until(second, Phase.RUNNING)
+    jobs.stop(world.actor("member"), second)
+    until(second, Phase.CANCELLED)
+
+
+@pytest.mark.kills
+def test_many_workers_at_once_run_each_job_once(world, settings) -> None:
+    """Buys that turns, keys and locks keep eight workers from running anything twice."""
+    made = [submit(world, "echo once") for _ in range(6)]
+
+    def work() -> None:
+        try:
+            for _ in range(15):
+                reconcile.sweep()
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for job in made:
+        until(job, Phase.SUCCEEDED)
+        assert output(settings, job) == "once\n"
+        assert story(job).count("SUCCEEDED") == 1
+
+
+def test_a_scheduler_that_cannot_be_reached_ends_nothing(world, settings) -> None:
+    job = until(submit(world, "sleep 300"), Phase.RUNNING)
+    folder = settings.LOCAL_JOBS_FOLDER
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    folder.write_text("not a folder")
+    cluster = clusters.ensure_local()
+    clusters.look_soon(cluster.pk)
+    reconcile.observe(cluster.pk)
+    cluster.refresh_from_db()
+    job.refresh_from_db()
+    assert cluster.unavailable_since is not None
+    assert (job.phase, job.absent_since) == (Phase.RUNNING, None)
+    folder.unlink()
+    aside.rename(folder)
+    clusters.look_soon(cluster.pk)
+    jobs.stop(world.actor("member"), job)
+    until(job, Phase.CANCELLED)
+    cluster.refresh_from_db()
+    assert cluster.unavailable_since is None
