@@ -118,3 +118,18 @@ def job_for(actor: Actor, job_id: str) -> Job:
 def story_of(actor: Actor, job: Job) -> QuerySet[JobEvent]:
     """Return the job's story, oldest first."""
     return JobEvent.objects.filter(job=job_for(actor, job.pk)).order_by("pk")
+
+
+def version_for(
+    actor: Actor, team: Team, definition: str, *, number: int | None = None
+) -> DefinitionVersion:
+    """Return a version of the definition of that id, or slug in the team or built in.
+
+    Raises `NotFound`. A team's own slug goes before a built-in one.
+    """
+    rows = definitions_for(actor).filter(Q(pk=definition) | Q(slug=definition))
+    mine = rows.filter(Q(team=team) | Q(team=None))
+    found = mine.filter(team=team).first() or mine.first()
+    if found is None:
+        raise NotFound("not_found", f"There is no definition {definition[:40]} for this team.")
+    return version_of(found, str(number or ""))

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from jobs.models import DefinitionVersion, JobDefinition
+from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
+from jobs.states import Phase
 
 
 class LimitsSerializer(serializers.Serializer[Any]):
@@ -66,3 +68,105 @@ class DefinitionPut(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=250, required=False)
     spec = serializers.DictField()
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    """Why a job waits or has ended, and what to do."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    advice = serializers.CharField()
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    """A job: what was wished, and how far it is."""
+
+    team = serializers.CharField(source="team.slug")
+    owner = serializers.CharField(source="owner.email", allow_null=True, default=None)
+    cluster = serializers.CharField(source="cluster.slug")
+    definition = serializers.SerializerMethodField()
+    parameters = serializers.DictField()
+    resources = serializers.DictField()
+    tags = serializers.DictField(child=serializers.CharField())
+    phase = serializers.ChoiceField(choices=[str(p) for p in Phase])
+    reason = serializers.SerializerMethodField()
+    retry_of = serializers.CharField(source="retry_of_id", allow_null=True)
+    nodes = serializers.ListField(source="node_names", child=serializers.CharField())
+
+    class Meta:
+        model = Job
+        fields = [
+            "id",
+            "name",
+            "team",
+            "owner",
+            "cluster",
+            "definition",
+            "parameters",
+            "resources",
+            "time_limit_seconds",
+            "priority",
+            "tags",
+            "phase",
+            "reason",
+            "external_id",
+            "attempt",
+            "restart",
+            "retry_of",
+            "created_at",
+            "submitted_at",
+            "started_at",
+            "ended_at",
+            "exit_code",
+            "signal",
+            "nodes",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(
+        inline_serializer(
+            "JobDefinitionOfJob",
+            {
+                "id": serializers.CharField(),
+                "slug": serializers.CharField(),
+                "version": serializers.IntegerField(),
+            },
+        )
+    )
+    def get_definition(self, job: Job) -> dict[str, Any]:
+        """Return which version of which definition the job runs."""
+        definition = job.version.definition
+        return {"id": definition.pk, "slug": definition.slug, "version": job.version.number}
+
+    @extend_schema_field(ReasonSerializer(allow_null=True))
+    def get_reason(self, job: Job) -> dict[str, str] | None:
+        """Return why the job waits or has ended, or nothing."""
+        if not job.reason:
+            return None
+        return {"code": job.reason, "message": job.message, "advice": job.advice}
+
+
+class JobInput(serializers.Serializer[Any]):
+    """A job to submit."""
+
+    definition = serializers.CharField(max_length=40, help_text="id, or slug in the team")
+    version = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
+    team = serializers.CharField(max_length=40)
+    cluster = serializers.CharField(max_length=40)
+    name = serializers.CharField(max_length=250, required=False, allow_blank=True)
+    parameters = serializers.DictField(required=False)
+    resources = serializers.DictField(required=False)
+    time_limit_seconds = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
+    tags = serializers.DictField(required=False, child=serializers.CharField(max_length=250))
+    placement = serializers.DictField(required=False, child=serializers.CharField(max_length=250))
+
+
+class StorySerializer(serializers.ModelSerializer[JobEvent]):
+    """One line of a job's story."""
+
+    actor = serializers.CharField(source="actor_label")
+
+    class Meta:
+        model = JobEvent
+        fields = ["id", "at", "kind", "phase", "reason", "message", "actor", "attempt"]
+        read_only_fields = fields

@@ -2,7 +2,9 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from jobs import api as rest
+from jobs.api import definitions as rest_definitions
+from jobs.api import jobs as rest
+from jobs.api import quotas as rest_quotas
 from jobs.views import definitions, quotas
 
 pages: list[URLPattern | URLResolver] = [
@@ -15,12 +17,21 @@ pages: list[URLPattern | URLResolver] = [
     path("definitions/<slug:definition>/export", definitions.export, name="definition-export"),
 ]
 api: list[URLPattern | URLResolver] = [
-    path("teams/<slug:slug>/quotas", rest.Quotas.as_view(), name="api-quotas"),
-    path("job-definitions", rest.Definitions.as_view(), name="api-definitions"),
-    path("job-definitions/<slug:definition>", rest.OneDefinition.as_view(), name="api-definition"),
+    path("teams/<slug:slug>/quotas", rest_quotas.Quotas.as_view(), name="api-quotas"),
+    path("job-definitions", rest_definitions.Definitions.as_view(), name="api-definitions"),
+    path(
+        "job-definitions/<slug:definition>",
+        rest_definitions.OneDefinition.as_view(),
+        name="api-definition",
+    ),
     path(
         "job-definitions/<slug:definition>/versions",
-        rest.Versions.as_view(),
+        rest_definitions.Versions.as_view(),
         name="api-definition-versions",
     ),
+    path("jobs", rest.Jobs.as_view(), name="api-jobs"),
+    path("jobs/<slug:job>", rest.OneJob.as_view(), name="api-job"),
+    path("jobs/<slug:job>/stop", rest.StopJob.as_view(), name="api-job-stop"),
+    path("jobs/<slug:job>/retry", rest.RetryJob.as_view(), name="api-job-retry"),
+    path("jobs/<slug:job>/events", rest.Story.as_view(), name="api-job-events"),
 ]

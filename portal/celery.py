@@ -25,6 +25,7 @@ app.conf.beat_schedule = {
         "teams.expire": 300.0,
         "notices.deliver": settings.SWEEP_SECONDS,
         "notices.prune": 3600.0,
+        "jobs.sweep": min(2, settings.SWEEP_SECONDS),
     }.items()
 }
 

@@ -113,6 +113,7 @@ def stop(actor: Actor, job: Job) -> Job:
 
 def retry(actor: Actor, job: Job) -> Job:
     """Submit the same job anew. Raises `Conflict` while it still lives."""
+    require(actor, Permission.JOBS_LAUNCH, team=job.team)
     if not Phase(job.phase).is_final:
         raise Conflict("not_ended", "The job has not ended. Stop it first, or wait.")
     return submit(

@@ -104,6 +104,7 @@ def _migrate(tree: Tree, env: Env, *, is_new: bool) -> dict[str, str | None]:
     say("Bringing the database schema up to date …")
     tree.run(Program(name="migrate", command=(*MANAGE, "migrate", "--noinput", "-v0")))
     said = tree.run(Program(name="admin", command=(*MANAGE, "bootstrap")), capture=True)
+    tree.run(Program(name="local", command=(*MANAGE, "ensure_local")), capture=True)
     try:
         admin: dict[str, str | None] = json.loads(said.strip().splitlines()[-1])
     except (ValueError, IndexError):

@@ -39,23 +39,24 @@ def audit(rows: QuerySet[AuditEvent], wanted: Mapping[str, str]) -> QuerySet[Aud
     if action := wanted.get("action", "").strip():
         exact = not action.endswith(".")
         rows = rows.filter(**{"action" if exact else "action__startswith": action})
-    if (after := _instant(wanted, "created_after")) is not None:
+    if (after := instant(wanted, "created_after")) is not None:
         rows = rows.filter(at__gte=after)
-    if (before := _instant(wanted, "created_before")) is not None:
+    if (before := instant(wanted, "created_before")) is not None:
         rows = rows.filter(at__lt=before)
     return rows
 
 
-def _instant(wanted: Mapping[str, str], name: str) -> datetime | None:
+def instant(wanted: Mapping[str, str], name: str) -> datetime | None:
+    """Return the instant of a filter, or `None` without one. Raises `Invalid`."""
     text = wanted.get(name, "").strip()
     if not text:
         return None
     try:
-        instant = parse_datetime(text.replace(" ", "+"))
-        if instant is not None:
-            instant = instant.astimezone(UTC) if instant.tzinfo else None
+        found = parse_datetime(text.replace(" ", "+"))
+        if found is not None:
+            found = found.astimezone(UTC) if found.tzinfo else None
     except (ValueError, OverflowError):
-        instant = None
-    if instant is None:
+        found = None
+    if found is None:
         raise Invalid.at(name, "Give an instant with its zone, such as 2026-11-30T14:00:00Z.")
-    return instant
+    return found

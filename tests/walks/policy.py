@@ -84,6 +84,7 @@ SIGNED_IN_WRITES = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE)
 MAKES_TOKEN = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE, is_of_site=True)
 SEES_TEAM = _team(*SEEING_TEAM, scope=Scope.READ)
 MANAGES_TEAM = _team("manager", "admin", scope=Scope.WRITE)
+LAUNCHES = _team("member", "manager", "admin", scope=Scope.WRITE)
 MANAGES_OR_LEAVES = _team("member", "manager", "admin", scope=Scope.WRITE)
 ENDS_TOKEN_OF_VIEWER = _team(
     *("viewer", "manager", "admin"),
@@ -127,6 +128,11 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-definitions": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},
     "api-definition": {"GET": SEES_TEAM, "PUT": MANAGES_TEAM, "DELETE": MANAGES_TEAM},
     "api-definition-versions": {"GET": SEES_TEAM},
+    "api-jobs": {"GET": SIGNED_IN, "POST": LAUNCHES},
+    "api-job": {"GET": SEES_TEAM},
+    "api-job-stop": {"POST": LAUNCHES},
+    "api-job-retry": {"POST": LAUNCHES},
+    "api-job-events": {"GET": SEES_TEAM},
     # REST of notices
     "api-notices": {"GET": SIGNED_IN},
     "api-webhooks": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},

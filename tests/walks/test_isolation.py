@@ -15,7 +15,11 @@ from django.db import connection, transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from jobs.services import definitions
+from clusters import services as clusters
+from clusters.selectors import facts_of
+from jobs.selectors import newest_of
+from jobs.services import definitions, jobs
+from jobs.services.jobs import Wanted
 from portal import health
 from portal.notices import services as notices
 from portal.notices.values import LevelName
@@ -81,6 +85,12 @@ def scene(monkeypatch) -> Scene:
     notices.set_level(MARK, LevelName.BAD, {"message": MARK}, team=team)
     spec = {"regime": "smoke", "time_limit_seconds": 60, "command": [MARK]}
     definition = definitions.create_definition(manager, team, slug=MARK, name=MARK, spec=spec)
+    cluster = clusters.ensure_local()
+    cluster.teams.add(team)
+    job = jobs.submit(
+        world.actor("member"),
+        Wanted(version=newest_of(definition), team=team, cluster=facts_of(cluster)),
+    )
     member = world.people["member"]
     values = {
         "slug": team.slug,
@@ -90,6 +100,7 @@ def scene(monkeypatch) -> Scene:
         "route": route.pk,
         "delivery": delivery.pk,
         "definition": definition.pk,
+        "job": job.pk,
         "provider_id": "oidc",
         "key": EmailConfirmationHMAC(address).key,
         "uidb36": "1",
@@ -118,6 +129,7 @@ def _bodies(slug: str) -> dict[str, dict[str, Any]]:
         "api-me": {"name": "new"},
         "api-definitions": {"team": slug, "slug": "new", "name": "new", "spec": spec},
         "api-definition": {"spec": spec},
+        "api-jobs": {"team": slug, "definition": MARK, "cluster": "local"},
         "definition": {"name": "new", "spec": json.dumps(spec)},
         "definition-check": {"spec": "{}"},
         "api-teams": {"slug": "new", "name": "new"},

@@ -1,0 +1,1 @@
+"""REST of jobs; each module is one noun."""

@@ -1,0 +1,101 @@
+"""Jobs over REST."""
+
+import pytest
+
+from clusters import services as clusters
+from jobs.models import Job
+from jobs.services import definitions
+from tests.people import World, api_client, make_world
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/jobs"
+SPEC = {
+    "regime": "smoke",
+    "time_limit_seconds": 60,
+    "script": "echo {{ x }}",
+    "parameters": {"x": {"type": "integer", "minimum": 1}},
+}
+
+
+@pytest.fixture
+def world() -> World:
+    world = make_world()
+    clusters.ensure_local().teams.add(world.team)
+    definitions.create_definition(
+        world.actor("manager"), world.team, slug="train", name="Train", spec=SPEC
+    )
+    return world
+
+
+def body(world: World, **changes) -> dict:
+    wanted = {"team": world.team.slug, "cluster": "local", "definition": "train"}
+    return {**wanted, "parameters": {"x": 1}, **changes}
+
+
+def test_a_job_is_submitted_listed_and_stopped(world) -> None:
+    member = api_client(world.people["member"])
+    made = member.post(PATH, body(world, name="mine", tags={"paper": "neurips"}))
+    assert made.status_code == 201, made.json()
+    job = made.json()
+    assert (job["phase"], job["owner"], job["definition"]["version"]) == (
+        "QUEUED",
+        "member@example.org",
+        1,
+    )
+    for query, count in (
+        ("", 1),
+        ("?phase=queued,running", 1),
+        ("?phase=RUNNING", 0),
+        ("?tag=paper=neurips", 1),
+        ("?tag=paper", 1),
+        ("?tag=paper=icml", 0),
+        ("?q=MIN", 1),
+        ("?owner=member@example.org&cluster=local&definition=train", 1),
+        ("?team=speech", 0),
+    ):
+        assert len(member.get(PATH + query).json()["results"]) == count, query
+    assert member.get(f"{PATH}?phase=asleep").status_code == 400
+    stopped = member.post(f"{PATH}/{job['id']}/stop")
+    assert stopped.status_code == 200
+    kinds = [e["kind"] for e in member.get(f"{PATH}/{job['id']}/events").json()["results"]]
+    assert kinds == ["phase", "wish"]
+
+
+def test_the_same_key_submits_once(world) -> None:
+    member = api_client(world.people["member"])
+    answers = [member.post(PATH, body(world), HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
+    assert answers[0].json()["id"] == answers[1].json()["id"]
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "pointer"),
+    [
+        ({"parameters": {"x": 0}}, 400, "/parameters/x"),
+        ({"parameters": {}}, 400, "/parameters/x"),
+        ({"parameters": {"x": 1, "y": 2}}, 400, "/parameters/y"),
+        ({"time_limit_seconds": 61}, 400, "/time_limit_seconds"),
+        ({"resources": {"gpus": 1}}, 400, "/resources/gpus"),
+        ({"definition": "nobodys"}, 404, None),
+        ({"cluster": "nobodys"}, 404, None),
+        ({"version": 9}, 404, None),
+        ({"parameters": {"x": 10**400}}, 201, None),
+    ],
+)
+def test_bad_input_names_the_field_and_starts_nothing(world, changes, status, pointer) -> None:
+    answer = api_client(world.people["member"]).post(PATH, body(world, **changes))
+    assert answer.status_code == status, answer.json()
+    if pointer:
+        assert [e["pointer"] for e in answer.json()["errors"]] == [pointer]
+    assert Job.objects.exists() is (status == 201)
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_the_list_asks_a_constant_number_of_queries(
+    world, count, django_assert_num_queries
+) -> None:
+    member = api_client(world.people["member"])
+    for _ in range(count):
+        assert member.post(PATH, body(world)).status_code == 201
+    with django_assert_num_queries(3):
+        assert len(member.get(PATH).json()["results"]) == count
