@@ -1,1 +1,23 @@
-"""The store of log lines and samples that agents post."""
+"""The output of jobs: bytes by offset, text cut at the borders of UTF-8."""
+
+import codecs
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A piece of a stream as text; offsets count raw bytes, invalid bytes become U+FFFD."""
+
+    offset: int
+    next_offset: int
+    complete: bool
+    """Nothing follows, now or later."""
+    text: str
+
+
+def as_text(data: bytes, *, offset: int, complete: bool) -> Text:
+    """Decode bytes that begin at `offset`; a character cut at the end waits for the next piece."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    text = decoder.decode(data, final=complete)
+    kept = 0 if complete else len(decoder.getstate()[0])
+    return Text(offset=offset, next_offset=offset + len(data) - kept, complete=complete, text=text)

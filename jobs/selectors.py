@@ -4,6 +4,7 @@ from collections import Counter
 
 from django.db.models import F, Q, QuerySet
 
+from jobs import plan
 from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
 from jobs.states import Phase
 from jobs.values import Usage
@@ -133,3 +134,13 @@ def version_for(
     if found is None:
         raise NotFound("not_found", f"There is no definition {definition[:40]} for this team.")
     return version_of(found, str(number or ""))
+
+
+def key_of(job: Job) -> str:
+    """Return the key by which the scheduler knows the job's newest attempt."""
+    return plan.key_of(job.pk, attempt=job.attempt)
+
+
+def is_over(job: Job) -> bool:
+    """Tell whether nothing happens to the job any more."""
+    return Phase(job.phase).is_final

@@ -170,3 +170,12 @@ class StorySerializer(serializers.ModelSerializer[JobEvent]):
         model = JobEvent
         fields = ["id", "at", "kind", "phase", "reason", "message", "actor", "attempt"]
         read_only_fields = fields
+
+
+class LogSerializer(serializers.Serializer[Any]):
+    """A piece of a job's output; offsets count raw bytes."""
+
+    offset = serializers.IntegerField()
+    next_offset = serializers.IntegerField()
+    complete = serializers.BooleanField(help_text="nothing follows, now or later")
+    text = serializers.CharField()

@@ -34,4 +34,5 @@ api: list[URLPattern | URLResolver] = [
     path("jobs/<slug:job>/stop", rest.StopJob.as_view(), name="api-job-stop"),
     path("jobs/<slug:job>/retry", rest.RetryJob.as_view(), name="api-job-retry"),
     path("jobs/<slug:job>/events", rest.Story.as_view(), name="api-job-events"),
+    path("jobs/<slug:job>/logs", rest.Logs.as_view(), name="api-job-logs"),
 ]

@@ -18,7 +18,7 @@ from jobs.services.jobs import Wanted
 from jobs.states import Phase, Reason
 from portal.core.errors import Conflict, Invalid, NotAllowed, Refused
 from portal.teams.services import limits
-from tests.people import World, make_world
+from tests.people import World, api_client, make_world
 
 SECONDS = 30
 CALM = ["QUEUED", "ADMITTED", "SUBMITTED", "RUNNING"]
@@ -271,3 +271,18 @@ def test_a_scheduler_that_cannot_be_reached_ends_nothing(world, settings) -> Non
     until(job, Phase.CANCELLED)
     cluster.refresh_from_db()
     assert cluster.unavailable_since is None
+
+
+def test_output_is_read_by_offset_over_rest(world) -> None:
+    job = until(submit(world, "printf 'aé'; printf err >&2"), Phase.SUCCEEDED)
+    client = api_client(world.people["viewer"])
+    path = f"/api/v1/jobs/{job.pk}/logs"
+    whole = {"offset": 0, "next_offset": 3, "complete": True, "text": "aé"}
+    assert client.get(path).json() == whole
+    cut = client.get(f"{path}?limit=2").json()
+    assert (cut["text"], cut["next_offset"], cut["complete"]) == ("a", 1, False)
+    assert client.get(f"{path}?offset=1").json()["text"] == "é"
+    assert client.get(f"{path}?stream=stderr").json()["text"] == "err"
+    assert client.get(f"{path}?stream=all").status_code == 422
+    assert client.get(f"{path}?offset=-1").status_code == 400
+    assert api_client(world.people["other"]).get(path).status_code == 404

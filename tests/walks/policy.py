@@ -133,6 +133,7 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-job-stop": {"POST": LAUNCHES},
     "api-job-retry": {"POST": LAUNCHES},
     "api-job-events": {"GET": SEES_TEAM},
+    "api-job-logs": {"GET": SEES_TEAM},
     # REST of notices
     "api-notices": {"GET": SIGNED_IN},
     "api-webhooks": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal as signals
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from portal.core.errors import Rejected, Unavailable
 RUNNER = Path(runner.__file__)
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STREAMS = ("stdout", "stderr")
 LONGEST_REPORT = 4096
 PID: dict[str, Any] = {"runner": int, "ticks": int, "boot_id": str, "started_at": (int, float)}
 EXIT: dict[str, Any] = {
@@ -130,6 +132,23 @@ class LocalScheduler:
                 gpus_allocated=sum(len(slots.gpus) for slots in taken),
             )
         ]
+
+    def read_log(self, key: str, cursor: str, limit: int) -> tuple[bytes, str]:
+        """Return output from a cursor `stdout:OFFSET` or `stderr:OFFSET`, and the next one."""
+        stream, _colon, text = (cursor or "stdout:0").partition(":")
+        offset = int(text)
+        if stream not in STREAMS:
+            raise Rejected("no_stream", "There are the streams stdout and stderr.")
+        with _as_unavailable():
+            opened = _open_report(self._of(key), stream)
+            if opened is None:
+                return b"", cursor
+            with os.fdopen(opened, "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return b"", cursor
+                file.seek(offset)
+                data = file.read(limit)
+        return data, f"{stream}:{offset + len(data)}"
 
     def render(self, request: SubmitRequest) -> str:
         """Return the script that will run."""
@@ -311,14 +330,22 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found
 
 
+def _open_report(folder: Path, name: str) -> int | None:
+    """Open a file of the job's side, following no link; `None` when there is none."""
+    try:
+        return os.open(folder / "run" / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+
+
 def _report(folder: Path, name: str) -> dict[str, Any] | None:
     """Read what the job's side wrote; a job may write rubbish there, or a link to elsewhere."""
     try:
-        opened = os.open(folder / "run" / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
+        opened = _open_report(folder, name)
     except OSError:
         return RUBBISH
+    if opened is None:
+        return None
     with os.fdopen(opened, "rb") as file:
         try:
             found = json.loads(file.read(LONGEST_REPORT))
