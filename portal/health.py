@@ -18,10 +18,10 @@ from rest_framework.request import Request
 
 from portal.celery import app
 from portal.core import ids
-from portal.core.errors import NotAllowed
 from portal.core.metrics import due_work
 from portal.core.rest import ApiView
 from portal.teams.roles import Permission
+from portal.teams.services.access import require
 
 log = logging.getLogger(__name__)
 ECHO_SECONDS = 3.0
@@ -70,8 +70,7 @@ class Metrics(ApiView):
 
     def get(self, request: Request) -> HttpResponse:
         """Answer with this process's figures, the queues, the due work and the parts."""
-        if not self.actor.can(Permission.SITE_VIEW):
-            raise NotAllowed("not_allowed", "Only a site admin or auditor may see the metrics.")
+        require(self.actor, Permission.SITE_VIEW)
         encode, kind = choose_encoder(request.headers.get("Accept", OPENMETRICS))
         return HttpResponse(encode(REGISTRY), content_type=kind)
 

@@ -13,6 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 
 from portal.teams import selectors as teams
+from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
 
@@ -27,7 +28,7 @@ class Schema(SpectacularAPIView):
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show what is true now and what to do next."""
-    actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
+    actor = actor_of(request)
     team = teams.teams_for(actor).order_by("-pk").first()
     context = {
         "here": "dashboard",
@@ -111,7 +112,7 @@ def _steps(actor: Actor, team: Team | None) -> list[dict[str, Any]]:
 @login_required
 def palette(request: HttpRequest) -> HttpResponse:
     """Find teams and people for the command palette: `{"results": [{title, href, …}]}`."""
-    actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
+    actor = actor_of(request)
     text = request.GET.get("q", "").strip()[:200]
     sees_all = actor.can(Permission.SITE_VIEW)
     results: list[dict[str, str]] = []

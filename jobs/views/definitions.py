@@ -85,6 +85,7 @@ def one(request: HttpRequest, definition: str) -> HttpResponse:
         "form": form,
         "may_edit": may_edit,
         "may_copy": bool(_editable(actor)),
+        "may_launch": _may_launch(actor, row),
     }
     return render(request, "jobs/definition.html", context, status=422 if form.errors else 200)
 
@@ -127,6 +128,13 @@ def export(request: HttpRequest, definition: str) -> HttpResponse:
     name = f"{row.slug}-v{version.number}.yaml"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
+
+
+def _may_launch(actor: Actor, row: Any) -> bool:
+    """Tell whether the actor may launch it: in its team, or a built-in one in any."""
+    if row.team_id is not None:
+        return actor.can(Permission.JOBS_LAUNCH, team_id=row.team_id)
+    return any(actor.can(Permission.JOBS_LAUNCH, team_id=team) for team in actor.roles)
 
 
 def _editable(actor: Actor) -> list[Team]:

@@ -1,6 +1,6 @@
 """Commands about the own API tokens."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -56,4 +56,4 @@ def revoke_token(
 
 
 def _in_days(days: int) -> datetime:
-    return clock.now().astimezone(UTC) + timedelta(days=days)
+    return clock.now() + timedelta(days=days)

@@ -8,11 +8,3 @@ LENGTH = 26
 def new() -> str:
     """Return a fresh ULID in Crockford's base 32."""
     return str(ULID())
-
-
-def is_id(text: str) -> bool:
-    """Tell whether the text has the shape of an id of ours."""
-    try:
-        return str(ULID.from_str(text)) == text
-    except ValueError:
-        return False

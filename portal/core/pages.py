@@ -8,8 +8,8 @@ from django.contrib import messages
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.views.decorators.http import require_http_methods
 
 from portal.core import errors, logs
 
@@ -17,6 +17,9 @@ T = TypeVar("T")
 ROWS = 50
 THEMES = ("light", "dark")
 FORBIDDEN = "not_allowed"  # the code of a service that this person may not use at all
+
+both = require_http_methods(["GET", "HEAD", "POST"])
+"""Decorates a page that holds a form."""
 
 
 def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
@@ -34,8 +37,9 @@ def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
             raise
         placed = False
         for wrong in error.errors:
-            name = wrong.pointer.strip("/").split("/")[0]
-            if name in form.fields:
+            parts = wrong.pointer.strip("/").split("/")
+            name = next((n for n in (".".join(parts[:2]), parts[0]) if n in form.fields), None)
+            if name is not None:
                 form.add_error(name, wrong.message)
                 placed = True
         if not placed:
@@ -77,8 +81,3 @@ def error_page(request: HttpRequest, *, status: int, detail: str, title: str = "
 def numbered(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     """Return the page that `?page=` names; a wrong number gives the nearest page."""
     return Paginator(rows, ROWS).get_page(request.GET.get("page"))
-
-
-def go(name: str, *args: Any) -> HttpResponse:
-    """Redirect to a named page."""
-    return redirect(name, *args)

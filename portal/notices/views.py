@@ -5,18 +5,19 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from portal.core.pages import act, attempt, go, numbered
+from portal.core.pages import act, attempt, both, numbered
 from portal.notices import forms, selectors, services
 from portal.notices.models import Route
 from portal.teams import selectors as teams
+from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Permission
 from portal.teams.services.access import require
-from portal.teams.views.team import actor_of, both, team_page
+from portal.teams.views.team import team_page
 
 
 @login_required
@@ -33,7 +34,7 @@ def team_routes(request: HttpRequest, slug: str) -> HttpResponse:
     team = teams.team_for(actor_of(request), slug)
     context = _routes(request, team)
     if context is None:
-        return go("team-notices", slug)
+        return redirect("team-notices", slug)
     status = 422 if context["form"].errors else 200
     template = "notices/team.html"
     return team_page(request, team, "notices", template=template, status=status, **context)
@@ -46,7 +47,7 @@ def site_routes(request: HttpRequest) -> HttpResponse:
     require(actor_of(request), Permission.SITE_VIEW)
     context = _routes(request, None)
     if context is None:
-        return go("admin-notices")
+        return redirect("admin-notices")
     status = 422 if context["form"].errors else 200
     return render(request, "notices/site.html", {"here": "admin-notices", **context}, status=status)
 
@@ -89,7 +90,7 @@ def route(request: HttpRequest, route: str) -> HttpResponse:
         saved = attempt(form, lambda **v: services.update_route(actor, row, **v))
         if saved is not None:
             messages.success(request, "The route is saved.")
-            return go("route", route)
+            return redirect("route", route)
     may = Permission.NOTICES_EDIT if row.team else Permission.SITE_EDIT
     context: dict[str, Any] = {
         "here": "notices" if row.team else "admin-notices",

@@ -9,7 +9,7 @@ from django import forms
 
 from portal.core import clock
 from portal.teams.models import Limit, Team
-from portal.teams.roles import Role, Scope, SiteRole
+from portal.teams.roles import Role, Scope
 
 ROLE_WORDS = [
     (Role.VIEWER, "Viewer: sees"),
@@ -169,9 +169,3 @@ class JoinForm(forms.Form):
         help_text="At least 12 characters. Three or four words are good.",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
-
-
-class SiteRoleForm(forms.Form):
-    """A person's role on the site."""
-
-    site_role = forms.ChoiceField(choices=[(str(r), str(r)) for r in SiteRole], required=False)

@@ -10,8 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
 from portal.teams import selectors
+from portal.teams.roles import Actor
 
 EXACT_SECONDS: Final = 60
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Return who asks for a page that demands a sign-in."""
+    actor: Actor = request.actor  # type: ignore[attr-defined] # ours
+    return actor
 
 
 class ActorMiddleware:

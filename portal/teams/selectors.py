@@ -76,7 +76,7 @@ def team_for(actor: Actor, slug: str) -> Team:
     """Return a team by its slug; raise `NotFound` when it is not the actor's to see."""
     team = teams_for(actor).filter(slug=slug).first()
     if team is None:
-        raise NotFound("not_found", "There is no such team, or it is not yours to see.")
+        raise _no_team()
     return team
 
 
@@ -88,13 +88,13 @@ def role_in(actor: Actor, team: Team) -> str:
 
 def members_for(actor: Actor, team: Team) -> QuerySet[Membership]:
     """Return the team's members with their people, by e-mail."""
-    _see(actor, team)
+    see(actor, team)
     return team.memberships.select_related("user").order_by("user__email")
 
 
 def invitations_for(actor: Actor, team: Team) -> QuerySet[Invitation]:
     """Return the team's open invitations; only who may edit members sees them."""
-    _see(actor, team)
+    see(actor, team)
     if not actor.can(Permission.MEMBERS_EDIT, team_id=team.pk):
         return Invitation.objects.none()
     return (
@@ -106,19 +106,19 @@ def invitations_for(actor: Actor, team: Team) -> QuerySet[Invitation]:
 
 def secrets_for(actor: Actor, team: Team) -> QuerySet[Secret]:
     """Return the team's secrets, without their values, by name."""
-    _see(actor, team)
+    see(actor, team)
     return team.secrets.select_related("created_by").defer("ciphertext").order_by("name")
 
 
 def limit_for(actor: Actor, team: Team) -> Limit:
     """Return what the team may use."""
-    _see(actor, team)
+    see(actor, team)
     return Limit.objects.get(team=team)
 
 
 def events_for(actor: Actor, team: Team) -> QuerySet[Event]:
     """Return the team's feed, newest first."""
-    _see(actor, team)
+    see(actor, team)
     return team.events.select_related("actor").order_by("-pk")
 
 
@@ -134,7 +134,7 @@ def tokens_for(actor: Actor) -> QuerySet[ApiToken]:
 
 def team_tokens_for(actor: Actor, team: Team) -> QuerySet[ApiToken]:
     """Return the live tokens that are bound to the team; managers see those of everybody."""
-    _see(actor, team)
+    see(actor, team)
     tokens = ApiToken.objects.select_related("user").filter(team=team, revoked_at=None)
     may_see_all = actor.can(Permission.MEMBERS_EDIT, team_id=team.pk) or actor.is_site_wide
     return (tokens if may_see_all else tokens.filter(user_id=actor.user_id)).order_by("-pk")
@@ -185,16 +185,6 @@ def _number_of(rows: QuerySet[Any]) -> Coalesce:
     return Coalesce(Subquery(numbers.values("n")), 0)
 
 
-def _see(actor: Actor, team: Team) -> None:
-    if not actor.can(Permission.TEAM_VIEW, team_id=team.pk):
-        raise NotFound("not_found", "There is no such team, or it is not yours to see.")
-
-
-def _see_site(actor: Actor) -> None:
-    if not actor.can(Permission.SITE_VIEW):
-        raise NotAllowed("not_allowed", "Only a site admin or auditor may see this.")
-
-
 def secret_for(actor: Actor, team: Team, name: str) -> Secret:
     """Return a secret without its value; raise `NotFound`."""
     secret = secrets_for(actor, team).filter(name=name).first()
@@ -239,3 +229,18 @@ def find_teams(actor: Actor, text: str) -> QuerySet[Team]:
     return (
         teams_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text)).order_by("name")
     )
+
+
+def see(actor: Actor, team: Team) -> None:
+    """Raise `NotFound` unless the actor may see the team."""
+    if not actor.can(Permission.TEAM_VIEW, team_id=team.pk):
+        raise _no_team()
+
+
+def _no_team() -> NotFound:
+    return NotFound("not_found", "There is no such team, or it is not yours to see.")
+
+
+def _see_site(actor: Actor) -> None:
+    if not actor.can(Permission.SITE_VIEW):
+        raise NotAllowed("not_allowed", "Only a site admin or auditor may see this.")

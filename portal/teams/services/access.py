@@ -1,8 +1,9 @@
 """The two questions that every service asks first."""
 
-from portal.core.errors import NotAllowed, NotFound
+from portal.core.errors import NotAllowed
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
+from portal.teams.selectors import see
 
 _WHO = {
     Permission.TEAM_VIEW: "a member of the team",
@@ -16,8 +17,8 @@ _WHO = {
 def require(actor: Actor, permission: Permission, *, team: Team | None = None) -> None:
     """Raise `NotFound` if the actor may not even see the team, `NotAllowed` if not do this."""
     team_id = team.pk if team else None
-    if team is not None and not actor.can(Permission.TEAM_VIEW, team_id=team_id):
-        raise NotFound("not_found", "There is no such team, or it is not yours to see.")
+    if team is not None:
+        see(actor, team)
     if actor.can(permission, team_id=team_id):
         return
     who = _WHO.get(permission, "a manager of the team or a site admin")

@@ -1,6 +1,5 @@
 """Members of teams: adding, inviting by link, changing roles, leaving."""
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +16,7 @@ from portal.teams.services import users
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
 from portal.teams.services.limits import lock_quota
+from portal.teams.services.tokens import digest_of
 
 INVITATION_DAYS = 14
 
@@ -91,7 +91,7 @@ def _invite(actor: Actor, team: Team, *, email: str, role: Role) -> Invited:
         team=team,
         email=email,
         role=role,
-        digest=_digest(token),
+        digest=digest_of(token),
         invited_by_id=actor.user_id,
         expires_at=now + timedelta(days=INVITATION_DAYS),
     )
@@ -128,7 +128,7 @@ def find_invitation(token: str) -> Invitation:
     """Return the open invitation of a link; raise `NotFound` with the remedy otherwise."""
     invitation = (
         Invitation.objects.select_related("team", "invited_by")
-        .filter(digest=_digest(token), withdrawn_at=None)
+        .filter(digest=digest_of(token), withdrawn_at=None)
         .first()
     )
     if invitation is None:
@@ -235,7 +235,3 @@ def _record(actor: Actor, team: Team, user: User, action: str, **facts: str) -> 
         facts={"email": user.email, **facts},
         audit=True,
     )
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

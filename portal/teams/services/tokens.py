@@ -29,7 +29,7 @@ class Minted:
 
 
 def digest_of(text: str) -> str:
-    """Return the SHA-256 by which a token is found."""
+    """Return the SHA-256 by which the text of a token, or of a link, is found."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,6 +1,5 @@
 """People: accounts, site roles, deactivation, the first admin."""
 
-import hashlib
 import secrets
 
 from allauth.account.models import EmailAddress
@@ -14,6 +13,7 @@ from portal.core import clock, push
 from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.models import ApiToken, User
 from portal.teams.roles import Actor, Permission, Scope, SiteRole
+from portal.teams.services import tokens
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
 from portal.teams.services.names import check_name
@@ -149,12 +149,12 @@ def bootstrap() -> tuple[User, str | None] | None:
         must_change_password=given is None,
     )
     if settings.BOOTSTRAP_TOKEN:
-        token = settings.BOOTSTRAP_TOKEN
+        text = settings.BOOTSTRAP_TOKEN
         ApiToken.objects.create(
             user=user,
             name="bootstrap",
-            prefix=token[:8],
-            digest=hashlib.sha256(token.encode()).hexdigest(),
+            prefix=text[: tokens.SHOWN],
+            digest=tokens.digest_of(text),
             scopes=[Scope.ADMIN],
         )
     record_event(

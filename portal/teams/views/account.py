@@ -5,16 +5,16 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from portal.core.errors import NotFound
-from portal.core.pages import act, attempt, error_page, go
+from portal.core.pages import act, attempt, both, error_page
 from portal.teams import forms, selectors
+from portal.teams.middleware import actor_of
 from portal.teams.models import User
 from portal.teams.services import members, tokens, users
-from portal.teams.views.team import actor_of, both
 
 BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
 
@@ -33,7 +33,7 @@ def me(request: HttpRequest) -> HttpResponse:
     saved = attempt(profile, lambda **v: users.update_profile(actor, **v)) if saves_name else None
     if saved is not None:
         messages.success(request, "Saved.")
-        return go("me")
+        return redirect("me")
     if makes_token:
 
         def mint(*, team: str, **values: object) -> tokens.Minted:
@@ -84,7 +84,7 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
     assert isinstance(user, User)  # noqa: S101 - login_required
     ended = users.end_sessions(user, except_key=request.session.session_key)
     messages.success(request, f"{ended} other sessions ended." if ended != 1 else "1 ended.")
-    return go("me")
+    return redirect("me")
 
 
 @both
@@ -109,6 +109,6 @@ def invite(request: HttpRequest, token: str) -> HttpResponse:
             joined = made  # type: ignore[assignment] # None keeps the form
         if joined is not None:
             messages.success(request, f"Welcome to {invitation.team.name}.")
-            return go("team", invitation.team.slug)
+            return redirect("team", invitation.team.slug)
     context = {"invitation": invitation, "form": form, "has_account": has_account}
     return render(request, "teams/invite.html", context, status=422 if form.errors else 200)

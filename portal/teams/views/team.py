@@ -5,25 +5,18 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from portal.core.errors import NotFound
-from portal.core.pages import act, attempt, go, numbered
+from portal.core.pages import act, attempt, both, numbered
 from portal.teams import forms, selectors
+from portal.teams.middleware import actor_of
 from portal.teams.models import Membership, Team
-from portal.teams.roles import Actor, Permission
+from portal.teams.roles import Permission
 from portal.teams.serializers import invitation_url
 from portal.teams.services import members, secrets, teams, tokens
-
-both = require_http_methods(["GET", "HEAD", "POST"])
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    """Return who asks; the page demands a sign-in."""
-    actor: Actor = request.actor  # type: ignore[attr-defined] # set by ActorMiddleware
-    return actor
 
 
 def team_page(
@@ -68,7 +61,7 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
         added = attempt(form, lambda **values: members.add_member(actor, team, **values))
         if isinstance(added, Membership):
             messages.success(request, f"{added.user.email} is a member now.")
-            return go("team", slug)
+            return redirect("team", slug)
         if added is not None:
             invited = {"email": added.invitation.email, "url": invitation_url(added.token)}
             form = forms.MemberForm()
@@ -140,7 +133,7 @@ def team_secrets(request: HttpRequest, slug: str) -> HttpResponse:
         made = attempt(form, lambda **values: secrets.create_secret(actor, team, **values))
         if made is not None:
             messages.success(request, f"The secret {made.name} is stored.")
-            return go("team-secrets", slug)
+            return redirect("team-secrets", slug)
     rows = numbered(request, selectors.secrets_for(actor, team))
     return team_page(
         request, team, "secrets", status=422 if form.errors else 200, form=form, rows=rows
@@ -160,7 +153,7 @@ def secret_replace(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         )
         if done is not None:
             messages.success(request, f"{name} has another value now. Jobs that start get it.")
-            return go("team-secrets", slug)
+            return redirect("team-secrets", slug)
     secret = selectors.secret_for(actor, team, name)
     return team_page(
         request, team, "secret", status=422 if form.errors else 200, form=form, secret=secret
@@ -228,5 +221,5 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
         done = attempt(form, lambda **values: teams.update_team(actor, team, **values))
         if done is not None:
             messages.success(request, "Saved.")
-            return go("team-settings", slug)
+            return redirect("team-settings", slug)
     return team_page(request, team, "settings", status=422 if form.errors else 200, form=form)
