@@ -5,6 +5,7 @@ from typing import Any
 import yaml
 from django import forms
 
+from jobs.spec import Spec
 from portal.teams.models import Team
 
 START = """\
@@ -86,3 +87,101 @@ class VersionForm(forms.Form):
 
     name = forms.CharField(max_length=250)
     spec = YamlField(label="Definition")
+
+
+class LaunchForm(forms.Form):
+    """What a person gives at launch; its parameters follow the definition's JSON Schema."""
+
+    team = forms.ChoiceField()
+    cluster = forms.ChoiceField()
+    name = forms.CharField(max_length=250, required=False, help_text="Empty: the definition's.")
+
+    def __init__(
+        self, *args: Any, spec: Spec, teams: list[Team], clusters: list[Any], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.spec = spec
+        self.fields["team"].choices = [(t.slug, t.name) for t in teams]  # type: ignore[attr-defined] # a ChoiceField
+        self.fields["cluster"].choices = [(c.slug, c.name) for c in clusters]  # type: ignore[attr-defined] # as above
+        for name, schema in spec.parameters.items():
+            self.fields[f"parameters.{name}"] = _field_of(name, schema)
+        resources = specs_resources(spec)
+        for name, label in RESOURCES.items():
+            self.fields[f"resources.{name}"] = forms.IntegerField(
+                label=label, min_value=0 if name != "nodes" else 1, initial=resources[name]
+            )
+        self.fields["time_limit_seconds"] = forms.IntegerField(
+            label="Time limit",
+            min_value=1,
+            max_value=spec.time_limit_seconds,
+            initial=spec.time_limit_seconds,
+            help_text=f"Seconds, up to the definition's {spec.time_limit_seconds:,}.",
+        )
+
+    def parameter_fields(self) -> list[forms.BoundField]:
+        """Return the fields of the definition's parameters, in its order."""
+        return [self[name] for name in self.fields if name.startswith("parameters.")]
+
+    def resource_fields(self) -> list[forms.BoundField]:
+        """Return the fields of the resources."""
+        return [self[name] for name in self.fields if name.startswith("resources.")]
+
+    def clean(self) -> dict[str, Any]:
+        """Gather parameters and resources; an empty optional one is left to its default."""
+        cleaned = super().clean() or {}
+        for group in ("parameters", "resources"):
+            found = {
+                name.removeprefix(f"{group}."): cleaned.pop(name)
+                for name in list(cleaned)
+                if name.startswith(f"{group}.")
+            }
+            cleaned[group] = {name: v for name, v in found.items() if v not in (None, "")}
+        return cleaned
+
+
+RESOURCES = {"nodes": "Nodes", "gpus_per_node": "GPUs a node", "cpus_per_node": "CPUs a node"}
+
+
+def specs_resources(spec: Spec) -> dict[str, int]:
+    """Return what the definition asks for, one for nodes and CPUs where it is silent."""
+    return {"nodes": 1, "gpus_per_node": 0, "cpus_per_node": 1, **spec.resources}
+
+
+def _field_of(name: str, schema: Any) -> forms.Field:
+    """Return the control for a parameter's JSON Schema."""
+    shared = {
+        "label": schema.get("title", name),
+        "help_text": schema.get("description", ""),
+        "initial": schema.get("default"),
+        "required": "default" not in schema and schema.get("type") != "boolean",
+    }
+    match schema.get("type"):
+        case _ if "enum" in schema:
+            choices = [(value, value) for value in schema["enum"]]
+            return forms.TypedChoiceField(choices=choices, coerce=_of_enum(schema), **shared)
+        case "boolean":
+            return forms.BooleanField(**shared)
+        case "integer":
+            return forms.IntegerField(**shared)
+        case "number":
+            return forms.FloatField(**shared)
+        case "array":
+            return LinesField(**{**shared, "initial": "\n".join(map(str, shared["initial"] or []))})
+    return forms.CharField(strip=False, **shared)
+
+
+def _of_enum(schema: Any) -> Any:
+    """Return what turns a chosen text back into the schema's value."""
+    by_text = {str(value): value for value in schema["enum"]}
+    return lambda text: by_text.get(text, text)
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one a line."""
+
+    widget = forms.Textarea(attrs={"rows": 3})
+
+    def clean(self, value: Any) -> Any:
+        """Return the lines that are not empty."""
+        text = super().clean(value) or ""
+        return [line for line in text.splitlines() if line.strip()]

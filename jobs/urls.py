@@ -5,10 +5,15 @@ from django.urls import URLPattern, URLResolver, path
 from jobs.api import definitions as rest_definitions
 from jobs.api import jobs as rest
 from jobs.api import quotas as rest_quotas
-from jobs.views import definitions, quotas
+from jobs.views import definitions, jobs, quotas
 
 pages: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", quotas.quotas, name="team-quotas"),
+    path("jobs", jobs.index, name="jobs"),
+    path("jobs/<slug:job>", jobs.one, name="job"),
+    path("jobs/<slug:job>/stop", jobs.stop, name="job-stop"),
+    path("jobs/<slug:job>/retry", jobs.retry, name="job-retry"),
+    path("definitions/<slug:definition>/launch", jobs.launch, name="launch"),
     path("definitions", definitions.index, name="definitions"),
     path("definitions/new", definitions.new, name="definition-new"),
     path("definitions/check", definitions.check, name="definition-check"),

@@ -12,12 +12,14 @@ from django.urls import reverse
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 
+from jobs import selectors as jobs
 from portal.teams import selectors as teams
 from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
 
 FOUND = 6
+RECENT = 8
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -34,6 +36,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "here": "dashboard",
         "next": _next_step(actor, team),
         "steps": _steps(actor, team),
+        "rows": list(jobs.jobs_for(actor)[:RECENT]),
         "events": teams.recent_events_for(actor),
     }
     return render(request, "portal/dashboard.html", context)

@@ -20,6 +20,7 @@ async function refresh(part) {
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
   if (!fresh || fresh.innerHTML === part.innerHTML) return;
   if (part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed) return;
+  if (!("refresh" in fresh.dataset)) delete part.dataset.refresh;
   part.replaceChildren(...fresh.childNodes);
   refreshTimes(part);
 }
@@ -41,3 +42,8 @@ function connect() {
 }
 
 if (live) connect();
+
+// What moves by itself, such as a running job, is fetched anew while it is in view.
+for (const part of $$("[data-every]")) {
+  setInterval(() => { if (!document.hidden && "refresh" in part.dataset) refresh(part); }, 1000 * part.dataset.every);
+}

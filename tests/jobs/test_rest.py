@@ -3,9 +3,9 @@
 import pytest
 
 from clusters import services as clusters
-from jobs.models import Job
+from jobs.models import Job, JobDefinition
 from jobs.services import definitions
-from tests.people import World, api_client, make_world
+from tests.people import World, api_client, browser, make_world
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/v1/jobs"
@@ -99,3 +99,31 @@ def test_the_list_asks_a_constant_number_of_queries(
         assert member.post(PATH, body(world)).status_code == 201
     with django_assert_num_queries(3):
         assert len(member.get(PATH).json()["results"]) == count
+
+
+def test_the_launch_page_is_made_of_the_definition_and_loses_nothing(world) -> None:
+    member = browser(world.people["member"])
+    row = JobDefinition.objects.get(slug="train")
+    path = f"/definitions/{row.pk}/launch"
+    assert 'name="parameters.x"' in member.get(path).content.decode()
+    form = {
+        "team": world.team.slug,
+        "cluster": "local",
+        "parameters.x": "0",
+        "resources.nodes": "1",
+        "resources.gpus_per_node": "0",
+        "resources.cpus_per_node": "1",
+        "time_limit_seconds": "60",
+    }
+    refused = member.post(path, form)
+    assert refused.status_code == 422
+    assert "less than the minimum of 1" in refused.content.decode()
+    done = member.post(path, {**form, "parameters.x": "5"})
+    assert done.status_code == 302
+    job = Job.objects.get()
+    assert (job.parameters, done.headers["Location"]) == ({"x": 5}, f"/jobs/{job.pk}")
+    page = member.get(f"/jobs/{job.pk}").content.decode()
+    assert "Queued" in page
+    assert member.get("/jobs").status_code == 200
+    assert member.post(f"/jobs/{job.pk}/stop").status_code == 302
+    assert Job.objects.get().stop_reason == "user"

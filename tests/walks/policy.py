@@ -155,6 +155,11 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "team-settings": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
     "team-quotas": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
     # Pages of jobs
+    "jobs": {"GET": SIGNED_IN},
+    "job": {"GET": SEES_TEAM},
+    "job-stop": {"POST": LAUNCHES},
+    "job-retry": {"POST": LAUNCHES},
+    "launch": {"GET": SEES_TEAM, "POST": LAUNCHES},
     "definitions": {"GET": SIGNED_IN},
     "definition-new": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "definition-check": {"POST": SIGNED_IN},

@@ -133,6 +133,12 @@ def fact(value: Any) -> str:
 
 
 @register.filter
+def prefixed(state: str) -> str:
+    """Return the name of a state's icon."""
+    return f"s-{state}"
+
+
+@register.filter
 def words(code: str) -> str:
     """Write a code such as `member.role_changed` for people."""
     return code.replace(".", " ").replace("_", " ").capitalize()

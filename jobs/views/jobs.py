@@ -1,0 +1,149 @@
+"""Pages of jobs: the list, one job with its output and story, and the launch form."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from clusters import asks
+from clusters import selectors as clusters
+from jobs import filters, forms, logs, selectors
+from jobs import spec as specs
+from jobs.services import jobs
+from jobs.services.jobs import Wanted
+from jobs.states import Phase
+from portal.core.errors import Invalid, OutsideError
+from portal.core.pages import act, attempt, both, numbered
+from portal.teams import selectors as teams
+from portal.teams.middleware import actor_of
+from portal.teams.models import Team
+from portal.teams.roles import Actor, Permission
+
+SHOWN_BYTES = 1 << 18
+
+
+@login_required
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """Show the jobs of the actor's teams, newest first."""
+    actor = actor_of(request)
+    rows = selectors.jobs_for(actor)
+    try:
+        rows = filters.jobs(rows, request.GET.dict())
+    except Invalid as error:
+        messages.error(request, error.errors[0].message)
+    context = {
+        "here": "jobs",
+        "rows": numbered(request, rows),
+        "wanted": request.GET,
+        "phases": [str(phase) for phase in Phase],
+        "may_launch": bool(_launching(actor)),
+    }
+    return render(request, "jobs/jobs.html", context)
+
+
+@login_required
+@require_safe
+def one(request: HttpRequest, job: str) -> HttpResponse:
+    """Show a job: how far it is, what it wrote, what happened, what it ran."""
+    actor = actor_of(request)
+    row = selectors.job_for(actor, job)
+    is_own = row.owner_id == actor.user_id
+    stops = Permission.JOBS_LAUNCH if is_own else Permission.JOBS_STOP_ANY
+    context = {
+        "here": "jobs",
+        "job": row,
+        "story": selectors.story_of(actor, row),
+        "outputs": [_output(row, stream) for stream in ("stdout", "stderr")],
+        "is_over": selectors.is_over(row),
+        "may_stop": actor.can(stops, team_id=row.team_id),
+        "may_launch": actor.can(Permission.JOBS_LAUNCH, team_id=row.team_id),
+    }
+    return render(request, "jobs/job.html", context)
+
+
+def _output(row: Any, stream: str) -> dict[str, Any]:
+    """Return the first part of a stream; the rest is a download of REST."""
+    if row.submitted_at is None:
+        return {"stream": stream, "text": "", "more": False}
+    try:
+        output = asks.read_output(
+            row.cluster_id, selectors.key_of(row), stream=stream, offset=0, limit=SHOWN_BYTES
+        )
+    except OutsideError as error:
+        return {"stream": stream, "text": "", "error": error.message}
+    piece = logs.as_text(output.data, offset=0, complete=selectors.is_over(row))
+    return {"stream": stream, "text": piece.text, "more": len(output.data) == SHOWN_BYTES}
+
+
+@login_required
+@both
+def launch(request: HttpRequest, definition: str) -> HttpResponse:
+    """Launch a definition: its parameters as a form."""
+    actor = actor_of(request)
+    row = selectors.definition_for(actor, definition)
+    version = selectors.version_of(row, request.GET.get("version", ""))
+    mine = _launching(actor) if row.team is None else [row.team]
+    form = forms.LaunchForm(
+        request.POST or None,
+        spec=specs.parse(version.spec),
+        teams=mine,
+        clusters=list(clusters.clusters_for(actor)),
+    )
+    if request.method == "POST":
+
+        def submit(*, team: str, cluster: str, **values: Any) -> Any:
+            wanted = Wanted(
+                version=version,
+                team=teams.team_for(actor, team),
+                cluster=clusters.facts_of(clusters.cluster_for(actor, cluster)),
+                **values,
+            )
+            return jobs.submit(actor, wanted)
+
+        made = attempt(form, submit)
+        if made is not None:
+            return redirect("job", made.pk)
+    context = {"here": "jobs", "definition": row, "version": version, "form": form}
+    return render(request, "jobs/launch.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def stop(request: HttpRequest, job: str) -> HttpResponse:
+    """Stop a job."""
+    actor = actor_of(request)
+    row = selectors.job_for(actor, job)
+    return act(
+        request,
+        lambda: jobs.stop(actor, row),
+        done="It is asked to stop: its checkpoint signal first, if it has one.",
+        to=reverse("job", args=[job]),
+    )
+
+
+@login_required
+@require_POST
+def retry(request: HttpRequest, job: str) -> HttpResponse:
+    """Run a job again, as a new one."""
+    actor = actor_of(request)
+    row = selectors.job_for(actor, job)
+    return act(
+        request,
+        lambda: jobs.retry(actor, row),
+        done=f"{row.name} is in line once more, as a new job.",
+        to=reverse("jobs"),
+    )
+
+
+def _launching(actor: Actor) -> list[Team]:
+    """Return the teams in which the actor may launch, by name."""
+    return [
+        team
+        for team in teams.teams_for(actor).order_by("name")[:200]
+        if actor.can(Permission.JOBS_LAUNCH, team_id=team.pk)
+    ]
