@@ -15,7 +15,7 @@ function say(word, off) {
 }
 
 async function refresh(part) {
-  const answer = await fetch(part.dataset.refresh, { headers: { "HX-Request": "true" } });
+  const answer = await fetch(part.dataset.refresh);
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
   if (!fresh || fresh.innerHTML === part.innerHTML) return;

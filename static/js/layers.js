@@ -68,7 +68,6 @@ const wrong = $("[aria-invalid=true]");
 const holder = wrong?.closest("dialog");
 if (holder) holder.showModal();
 wrong?.focus();
-$$("dialog[data-open-now]").forEach((dialog) => { if (!dialog.open) dialog.showModal(); });
 
 $(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 

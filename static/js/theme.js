@@ -12,7 +12,6 @@ export function nextTheme() {
   const age = theme === "system" ? 0 : 31536000;
   document.cookie = `theme=${theme}; path=/; max-age=${age}; samesite=lax`;
   name();
-  document.dispatchEvent(new CustomEvent("slipway:theme"));
 }
 
 name();

@@ -103,6 +103,7 @@ _SENTENCES = {
     "secret.replaced": "replaced the secret",
     "secret.deleted": "deleted the secret",
     "notice.changed": "raised or ended a notice",
+    "cluster.changed": "changed the cluster",
     "definition.created": "wrote the definition",
     "definition.changed": "saved a version of",
     "definition.deleted": "took out of use the definition",
@@ -112,6 +113,10 @@ _SENTENCES = {
     "route.changed": "changed the notice route",
     "route.deleted": "deleted the notice route",
     "route.disabled": "disabled the notice route",
+    "delivery.replayed": "sent once more along the notice route",
+    "user.site_role_changed": "changed the site role of",
+    "user.deactivated": "deactivated",
+    "user.reactivated": "reactivated",
 }
 
 

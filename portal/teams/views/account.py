@@ -28,7 +28,8 @@ def me(request: HttpRequest) -> HttpResponse:
     saves_name = request.POST.get("form") == "profile"
     makes_token = request.method == "POST" and not saves_name
     profile = forms.ProfileForm(request.POST if saves_name else None, initial={"name": actor.name})
-    form = forms.TokenForm(request.POST if makes_token else None, teams=mine)
+    initial = {"team": request.GET.get("team", "")}
+    form = forms.TokenForm(request.POST if makes_token else None, teams=mine, initial=initial)
     minted = None
     saved = attempt(profile, lambda **v: users.update_profile(actor, **v)) if saves_name else None
     if saved is not None:
@@ -83,7 +84,9 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)  # noqa: S101 - login_required
     ended = users.end_sessions(user, except_key=request.session.session_key)
-    messages.success(request, f"{ended} other sessions ended." if ended != 1 else "1 ended.")
+    messages.success(
+        request, f"{ended} other sessions ended." if ended != 1 else "1 other session ended."
+    )
     return redirect("me")
 
 

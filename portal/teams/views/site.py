@@ -23,7 +23,7 @@ from portal.teams.services import teams, users
 from portal.teams.services.access import require
 
 COLUMNS = ("id", "at", "actor", "actor_id", "via", "action", "team", "subject", "facts")
-KINDS = ("team", "member", "token", "secret", "quota", "user", "route")
+KINDS = ("team", "member", "token", "secret", "quota", "user", "route", "delivery")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
