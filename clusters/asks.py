@@ -3,10 +3,13 @@
 No transaction is open while they are asked, and their answer is never stored as status.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
+
 from clusters import connect, selectors
-from clusters.schedulers.contract import ReadsLogs
+from clusters.schedulers.contract import NodeSeen, ReadsLogs, SeesNodes
 from portal.core.errors import Unsupported
 
 MOST_BYTES = 1 << 20
@@ -32,3 +35,18 @@ def read_output(
         raise Unsupported("unsupported", "This cluster does not keep the output of jobs.")
     data, cursor = scheduler.read_log(key, f"{stream}:{offset}", min(limit, MOST_BYTES))
     return Output(data=data, next_offset=int(cursor.rpartition(":")[2]))
+
+
+def nodes_of(cluster_id: str) -> Sequence[NodeSeen]:
+    """Return the machines that the scheduler shows now; none where it cannot tell.
+
+    Raises `Unavailable` when it cannot be asked.
+    """
+    scheduler = connect.scheduler_of(selectors.cluster_by_id(cluster_id))
+    return scheduler.nodes() if isinstance(scheduler, SeesNodes) else ()
+
+
+def has_wall(cluster_id: str) -> bool:
+    """Tell whether jobs there are kept from what the portal can read."""
+    facts = selectors.facts_of(selectors.cluster_by_id(cluster_id))
+    return not facts.is_local or settings.HAS_WALL

@@ -49,3 +49,8 @@ def all_clusters() -> QuerySet[Cluster]:
 def cluster_by_id(cluster_id: str) -> Cluster:
     """Return a cluster, for reconcilers."""
     return Cluster.objects.get(pk=cluster_id)
+
+
+def teams_of(cluster: Cluster) -> list[Team]:
+    """Return the teams that are assigned to the cluster, by name."""
+    return list(cluster.teams.order_by("name"))

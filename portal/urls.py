@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from clusters import urls as clusters
 from jobs import urls as jobs
 from portal import health, views
 from portal.notices import urls as notices
@@ -21,8 +22,9 @@ urlpatterns = [
     path("account/", include("allauth.urls")),
     path("api/docs", views.api_docs, name="api-docs"),
     path("api/v1/schema", views.Schema.as_view(), name="api-schema"),
-    path("api/v1/", include([*teams.api, *notices.api, *jobs.api])),
+    path("api/v1/", include([*teams.api, *notices.api, *clusters.api, *jobs.api])),
     *teams.pages,
     *notices.pages,
+    *clusters.pages,
     *jobs.pages,
 ]

@@ -50,7 +50,7 @@ def submit(actor: Actor, wanted: Wanted) -> Job:
     values = _checked_parameters(spec, wanted)
     resources = resources_of(spec, wanted.resources)
     limit = _checked_limit(spec, wanted)
-    _refuse(spec, wanted, resources)
+    _refuse(actor, spec, wanted, resources)
     job = Job.objects.create(
         team=wanted.team,
         owner_id=actor.user_id,
@@ -187,12 +187,13 @@ def _checked_limit(spec: Spec, wanted: Wanted) -> int:
     return limit
 
 
-def _refuse(spec: Spec, wanted: Wanted, resources: Resources) -> None:
+def _refuse(actor: Actor, spec: Spec, wanted: Wanted, resources: Resources) -> None:
     """Raise `Refused` for what can never start as it is asked."""
-    if not clusters.may_launch(wanted.cluster.id, wanted.team):
+    is_free = actor.can(Permission.SITE_EDIT)
+    if not is_free and not clusters.may_launch(wanted.cluster.id, wanted.team):
         message = (
             f"The team may not launch on {wanted.cluster.slug}. "
-            "A site admin can assign the cluster to it."
+            "A site admin can assign the cluster to it, on the cluster's page."
         )
         raise Refused("cluster_not_assigned", message)
     if spec.image and wanted.cluster.is_local:

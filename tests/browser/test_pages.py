@@ -22,6 +22,8 @@ SIGNED_IN = (
     "/",
     "/me",
     "/notices",
+    "/jobs",
+    "/clusters",
     "/definitions",
     "/definitions/new",
     "/api/docs",

@@ -84,6 +84,12 @@ SIGNED_IN_WRITES = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE)
 MAKES_TOKEN = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE, is_of_site=True)
 SEES_TEAM = _team(*SEEING_TEAM, scope=Scope.READ)
 MANAGES_TEAM = _team("manager", "admin", scope=Scope.WRITE)
+EDITS_CLUSTER = Policy(
+    allowed=frozenset({"admin"}),
+    hidden=frozenset({"other"}),
+    scope=Scope.ADMIN,
+    is_of_team=True,
+)
 LAUNCHES = _team("member", "manager", "admin", scope=Scope.WRITE)
 MANAGES_OR_LEAVES = _team("member", "manager", "admin", scope=Scope.WRITE)
 ENDS_TOKEN_OF_VIEWER = _team(
@@ -128,6 +134,9 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-definitions": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},
     "api-definition": {"GET": SEES_TEAM, "PUT": MANAGES_TEAM, "DELETE": MANAGES_TEAM},
     "api-definition-versions": {"GET": SEES_TEAM},
+    "api-clusters": {"GET": SIGNED_IN},
+    "api-cluster": {"GET": SEES_TEAM, "PATCH": EDITS_CLUSTER},
+    "api-cluster-nodes": {"GET": SEES_TEAM},
     "api-jobs": {"GET": SIGNED_IN, "POST": LAUNCHES},
     "api-job": {"GET": SEES_TEAM},
     "api-job-stop": {"POST": LAUNCHES},
@@ -154,7 +163,9 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "team-events": {"GET": SEES_TEAM},
     "team-settings": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
     "team-quotas": {"GET": SEES_TEAM, "POST": MANAGES_TEAM},
-    # Pages of jobs
+    # Pages of clusters and jobs
+    "clusters": {"GET": SIGNED_IN},
+    "cluster": {"GET": SEES_TEAM, "POST": EDITS_CLUSTER},
     "jobs": {"GET": SIGNED_IN},
     "job": {"GET": SEES_TEAM},
     "job-stop": {"POST": LAUNCHES},

@@ -87,6 +87,7 @@ def scene(monkeypatch) -> Scene:
     definition = definitions.create_definition(manager, team, slug=MARK, name=MARK, spec=spec)
     cluster = clusters.ensure_local()
     cluster.teams.add(team)
+    type(cluster).objects.update(is_shared=False)
     job = jobs.submit(
         world.actor("member"),
         Wanted(version=newest_of(definition), team=team, cluster=facts_of(cluster)),
@@ -101,6 +102,7 @@ def scene(monkeypatch) -> Scene:
         "delivery": delivery.pk,
         "definition": definition.pk,
         "job": job.pk,
+        "cluster": cluster.slug,
         "provider_id": "oidc",
         "key": EmailConfirmationHMAC(address).key,
         "uidb36": "1",
@@ -137,6 +139,8 @@ def _bodies(slug: str) -> dict[str, dict[str, Any]]:
             "resources.gpus_per_node": "0",
             "resources.cpus_per_node": "1",
         },
+        "api-cluster": {"name": "new"},
+        "cluster": {"name": "new"},
         "api-jobs": {"team": slug, "definition": MARK, "cluster": "local"},
         "definition": {"name": "new", "spec": json.dumps(spec)},
         "definition-check": {"spec": "{}"},
