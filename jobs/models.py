@@ -5,22 +5,15 @@ from django.db.models.functions import Now
 
 from clusters.models import Cluster
 from jobs.states import Phase
-from portal.core import ids
-from portal.core.fields import OrderedJSONField
+from portal.core.fields import OrderedJSONField, id_field
 from portal.core.turns import Turn
 from portal.teams.models import Team, User, slug_validator
-
-
-def _id_field() -> "models.CharField[str, str]":
-    return models.CharField(
-        primary_key=True, max_length=ids.LENGTH, default=ids.new, editable=False
-    )
 
 
 class JobDefinition(models.Model):
     """A named thing to run; what it says is in its versions, which never change."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(
         Team,
         on_delete=models.CASCADE,
@@ -52,7 +45,7 @@ class JobDefinition(models.Model):
 class DefinitionVersion(models.Model):
     """What a definition said at one time; written once."""
 
-    id = _id_field()
+    id = id_field()
     definition = models.ForeignKey(JobDefinition, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     spec = OrderedJSONField(help_text="raw, as jobs.spec.check accepts it; forms follow its order")
@@ -77,7 +70,7 @@ class Job(Turn):
     (jobs.reconcile alone, through its turn).
     """
 
-    id = _id_field()
+    id = id_field()
     # The wish: written once at submission, but for the stop.
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="jobs")
     owner = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

@@ -6,6 +6,15 @@ from typing import Any
 from django.db import models
 from psycopg.types.json import Json
 
+from portal.core import ids
+
+
+def id_field() -> "models.CharField[str, str]":
+    """Return a primary key that is a fresh ULID."""
+    return models.CharField(
+        primary_key=True, max_length=ids.LENGTH, default=ids.new, editable=False
+    )
+
 
 class OrderedJSONField(models.JSONField):
     """JSON as it was written: PostgreSQL's `json`, whose keys keep their order (`jsonb` sorts)."""

@@ -3,22 +3,17 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from portal.core import crypto, ids
+from portal.core import crypto
+from portal.core.fields import id_field
 from portal.core.turns import Turn
 from portal.notices.values import Kind, LevelName, State
 from portal.teams.models import Team, User
 
 
-def _id_field() -> "models.CharField[str, str]":
-    return models.CharField(
-        primary_key=True, max_length=ids.LENGTH, default=ids.new, editable=False
-    )
-
-
 class Level(models.Model):
     """How one matter stands now; written by `services.set_level` alone."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(
         Team, on_delete=models.CASCADE, null=True, related_name="levels", help_text="empty: site"
     )
@@ -45,7 +40,7 @@ class Level(models.Model):
 class Route(models.Model):
     """A way to people: an address, and what they want to hear when."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(
         Team, on_delete=models.CASCADE, null=True, related_name="routes", help_text="empty: site"
     )
@@ -89,7 +84,7 @@ class Delivery(Turn):
     Services open and reopen it; everything after that is written by the reconciler.
     """
 
-    id = _id_field()
+    id = id_field()
     route = models.ForeignKey(Route, on_delete=models.CASCADE, related_name="deliveries")
     level = models.ForeignKey(
         Level, on_delete=models.SET_NULL, null=True, related_name="+", help_text="empty: a test"

@@ -10,6 +10,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Lower, Now
 
 from portal.core import crypto, ids
+from portal.core.fields import id_field
 from portal.teams.roles import Role, SiteRole
 
 slug_validator = RegexValidator(
@@ -20,12 +21,6 @@ secret_name_validator = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_.-]{0,99}\Z",
     "Use up to 100 letters, digits, dots, hyphens and underscores, beginning with a letter.",
 )
-
-
-def _id_field() -> "models.CharField[str, str]":
-    return models.CharField(
-        primary_key=True, max_length=ids.LENGTH, default=ids.new, editable=False
-    )
 
 
 class UserManager(BaseUserManager["User"]):
@@ -46,7 +41,7 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser):
     """A person who signs in by e-mail."""
 
-    id = _id_field()
+    id = id_field()
     email = models.EmailField(max_length=254, unique=True, help_text="lower case")
     name = models.CharField(max_length=250, blank=True)
     site_role = models.CharField(
@@ -88,7 +83,7 @@ class User(AbstractBaseUser):
 class Team(models.Model):
     """People who share clusters, secrets, quotas and budgets."""
 
-    id = _id_field()
+    id = id_field()
     slug = models.CharField(max_length=40, unique=True, validators=[slug_validator])
     name = models.CharField(max_length=250)
     time_zone = models.CharField(
@@ -137,7 +132,7 @@ class Membership(models.Model):
 class Invitation(models.Model):
     """A link that makes its holder a member of a team, once, until it expires."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
     email = models.EmailField(max_length=254, help_text="lower case; whom the link was made for")
     role = models.CharField(max_length=10, choices=[(r.value, r.value) for r in Role])
@@ -184,7 +179,7 @@ class Limit(models.Model):
 class ApiToken(models.Model):
     """A key for the REST API; only its SHA-256 is stored."""
 
-    id = _id_field()
+    id = id_field()
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     team = models.ForeignKey(
         Team, on_delete=models.CASCADE, null=True, blank=True, related_name="api_tokens"
@@ -208,7 +203,7 @@ class ApiToken(models.Model):
 class Secret(models.Model):
     """A value that jobs of the team may use and nobody can read back."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="secrets")
     name = models.CharField(max_length=100, validators=[secret_name_validator])
     ciphertext = models.BinaryField(help_text="portal.core.crypto, bound to this row")
@@ -226,7 +221,7 @@ class Secret(models.Model):
 class Event(models.Model):
     """What a person may ask about later, written in the transaction of the change."""
 
-    id = _id_field()
+    id = id_field()
     team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="events")
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     actor_label = models.CharField(max_length=254, help_text="name or e-mail at that time")
@@ -248,7 +243,7 @@ class AuditEvent(models.Model):
     A database trigger refuses UPDATE, DELETE and TRUNCATE for every role.
     """
 
-    id = _id_field()
+    id = id_field()
     at = models.DateTimeField(db_default=Now())
     actor_id = models.CharField(max_length=ids.LENGTH, blank=True)
     actor_label = models.CharField(max_length=254)
