@@ -11,6 +11,7 @@ from portal.cli import config, output
 from portal.cli.client import Portal
 from portal.cli.config import Account
 from portal.cli.failure import USAGE, Failure
+from portal.cli.jobs import definitions, jobs
 from portal.cli.session import Session, session_of
 from portal.cli.teams import events, members, secrets, teams
 from portal.cli.tokens import tokens
@@ -33,6 +34,8 @@ for name, group in (
     ("members", members),
     ("secrets", secrets),
     ("tokens", tokens),
+    ("jobs", jobs),
+    ("definitions", definitions),
 ):
     app.add_typer(group, name=name)
 app.command("events")(events)

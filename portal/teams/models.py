@@ -261,6 +261,7 @@ class AuditEvent(models.Model):
         indexes = [
             models.Index(fields=["team_slug", "-id"], name="audit_of_team"),
             models.Index(fields=["action", "-id"], name="audit_of_action"),
+            models.Index(fields=["at"], name="audit_at"),
         ]
 
     def __str__(self) -> str:

@@ -13,11 +13,13 @@ MANAGES = SEES | {
     Permission.LIMITS_LOWER,
     Permission.NOTICES_EDIT,
     Permission.DEFINITIONS_EDIT,
+    Permission.JOBS_LAUNCH,
+    Permission.JOBS_STOP_ANY,
 }
 CASES = {
     "stranger": ({}, SiteRole.NONE, set()),
     "viewer": ({TEAM: Role.VIEWER}, SiteRole.NONE, SEES),
-    "member": ({TEAM: Role.MEMBER}, SiteRole.NONE, SEES),
+    "member": ({TEAM: Role.MEMBER}, SiteRole.NONE, SEES | {Permission.JOBS_LAUNCH}),
     "manager": ({TEAM: Role.MANAGER}, SiteRole.NONE, MANAGES),
     "manager of another": ({OTHER: Role.MANAGER}, SiteRole.NONE, set()),
     "auditor": ({}, SiteRole.AUDITOR, {Permission.TEAM_VIEW, Permission.SITE_VIEW}),
