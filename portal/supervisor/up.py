@@ -104,7 +104,7 @@ def _migrate(tree: Tree, env: Env, *, is_new: bool) -> dict[str, str | None]:
     say("Bringing the database schema up to date …")
     tree.run(Program(name="migrate", command=(*MANAGE, "migrate", "--noinput", "-v0")))
     said = tree.run(Program(name="admin", command=(*MANAGE, "bootstrap")), capture=True)
-    tree.run(Program(name="local", command=(*MANAGE, "ensure_local")), capture=True)
+    tree.run(Program(name="site", command=(*MANAGE, "ensure_site", "--local")), capture=True)
     try:
         admin: dict[str, str | None] = json.loads(said.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -117,6 +117,7 @@ def _migrate(tree: Tree, env: Env, *, is_new: bool) -> dict[str, str | None]:
 def _schema_digest() -> str:
     rooms = ("portal", "billing", "clusters", "jobs")
     found = [path for room in rooms for path in (REPOSITORY / room).rglob("migrations/*.py")]
+    found += [path for path in (REPOSITORY / "jobs" / "builtin").iterdir() if path.is_file()]
     return install.digest_of(*sorted(found), REPOSITORY / "requirements.lock")
 
 

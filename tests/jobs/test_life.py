@@ -1,6 +1,7 @@
 """A job's life on the real local scheduler, with passes run by hand and by many workers."""
 
 import os
+import re
 import time
 from threading import Thread
 from typing import Any
@@ -12,8 +13,8 @@ from clusters import services as clusters
 from clusters.selectors import facts_of
 from jobs import reconcile
 from jobs.models import Job
-from jobs.selectors import newest_of, usage_of
-from jobs.services import definitions, jobs
+from jobs.selectors import newest_of, usage_of, version_for
+from jobs.services import builtin, definitions, jobs
 from jobs.services.jobs import Wanted
 from jobs.states import Phase, Reason
 from portal.core.errors import Conflict, Invalid, NotAllowed, Refused
@@ -286,3 +287,21 @@ def test_output_is_read_by_offset_over_rest(world) -> None:
     assert client.get(f"{path}?stream=all").status_code == 422
     assert client.get(f"{path}?offset=-1").status_code == 400
     assert api_client(world.people["other"]).get(path).status_code == 404
+
+
+def test_the_built_in_complete_run_trains_restores_and_measures(world, settings) -> None:
+    """Buys the first job that every newcomer launches."""
+    assert builtin.ensure_definitions() == ["complete-run", "hello-gpu", "shell-script"]
+    assert builtin.ensure_definitions() == []
+    version = version_for(world.actor("member"), world.team, "complete-run")
+    wanted = Wanted(
+        version=version,
+        team=world.team,
+        cluster=facts_of(clusters.ensure_local()),
+        parameters={"steps": 600},
+    )
+    job = until(jobs.submit(world.actor("member"), wanted), Phase.SUCCEEDED)
+    said = output(settings, job)
+    assert "the loss is the same to the last bit" in said
+    for figure in ("step time p50", "samples per second", "checkpoint p50", "inference p95"):
+        assert re.search(rf"{figure}.*\s\d+\.\d+$", said, re.MULTILINE), figure
