@@ -144,3 +144,8 @@ def key_of(job: Job) -> str:
 def is_over(job: Job) -> bool:
     """Tell whether nothing happens to the job any more."""
     return Phase(job.phase).is_final
+
+
+def built_in(slug: str) -> JobDefinition | None:
+    """Return the built-in definition of that slug, if the site has it."""
+    return JobDefinition.objects.filter(team=None, slug=slug, archived_at=None).first()

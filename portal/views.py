@@ -29,16 +29,13 @@ class Schema(SpectacularAPIView):
 
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """Show what is true now and what to do next."""
+    """Show what is true now, or on a new site what to do next."""
     actor = actor_of(request)
-    team = teams.teams_for(actor).order_by("-pk").first()
-    context = {
-        "here": "dashboard",
-        "next": _next_step(actor, team),
-        "steps": _steps(actor, team),
-        "rows": list(jobs.jobs_for(actor)[:RECENT]),
-        "events": teams.recent_events_for(actor),
-    }
+    rows = list(jobs.jobs_for(actor)[:RECENT])
+    context = {"here": "dashboard", "rows": rows, "events": teams.recent_events_for(actor)}
+    if not rows:
+        team = teams.teams_for(actor).order_by("-pk").first()
+        context |= {"next": _next_step(actor, team), "steps": _steps(actor, team)}
     return render(request, "portal/dashboard.html", context)
 
 
@@ -61,6 +58,16 @@ def _next_step(actor: Actor, team: Team | None) -> dict[str, str]:
             "This page shows the team as soon as that is done.",
             "href": "",
             "verb": "",
+        }
+    first = jobs.built_in("complete-run")
+    if first is not None and actor.can(Permission.JOBS_LAUNCH, team_id=team.pk):
+        return {
+            "icon": "launch",
+            "title": "Launch the complete run",
+            "text": "It loads a small data set, trains a small model, writes a checkpoint, "
+            "restores it in a fresh process, and measures all of it. It takes seconds.",
+            "href": reverse("launch", args=[first.pk]),
+            "verb": "Launch the complete run",
         }
     if actor.can(Permission.MEMBERS_EDIT, team_id=team.pk):
         return {
