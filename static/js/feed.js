@@ -14,14 +14,34 @@ function say(word, off) {
   if (off) live.dataset.live = "off"; else delete live.dataset.live;
 }
 
+const STOPS = "a[href], button, summary, [tabindex]";
+
+// What has the focus and what is scrolled inside a part, to be put back after the part is replaced.
+function placeIn(part) {
+  const at = $$(STOPS, part).indexOf(document.activeElement);
+  const name = document.activeElement.id || document.activeElement.textContent;
+  const scrolled = $$("pre[id]", part).map((el) => [el.id, el.scrollTop, el.scrollTop + el.clientHeight >= el.scrollHeight - 4]);
+  return () => {
+    const stop = $$(STOPS, part)[at];
+    if (stop && name === (stop.id || stop.textContent)) stop.focus({ preventScroll: true });
+    for (const [id, top, atEnd] of scrolled) {
+      const el = document.getElementById(id);
+      if (el) el.scrollTop = atEnd ? el.scrollHeight : top;
+    }
+  };
+}
+
 async function refresh(part) {
   const answer = await fetch(part.dataset.refresh);
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
   if (!fresh || fresh.innerHTML === part.innerHTML) return;
-  if (part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed) return;
+  const isTyping = document.activeElement.matches("input, select, textarea");
+  if (isTyping && part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed) return;
   if (!("refresh" in fresh.dataset)) delete part.dataset.refresh;
+  const putBack = placeIn(part);
   part.replaceChildren(...fresh.childNodes);
+  putBack();
   refreshTimes(part);
 }
 

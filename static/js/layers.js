@@ -44,7 +44,13 @@ function ask(form, submitter) {
   const head = make("div", { className: "dialog-head" }, make("h2", { id: "confirm-title", text: form.dataset.confirm }));
   const body = make("div", { className: "dialog-body" }, make("p", { text: form.dataset.detail ?? "" }));
   const dialog = make("dialog", { className: "dialog", "aria-labelledby": "confirm-title" }, head, body, make("div", { className: "dialog-foot" }, keep, go));
-  go.addEventListener("click", () => { form.dataset.confirmed = ""; dialog.close(); form.requestSubmit(submitter); });
+  go.addEventListener("click", () => {
+    form.dataset.confirmed = "";
+    dialog.close();
+    // The part of the page that held the form may have been fetched anew while the question stood.
+    if (!form.isConnected) { form.hidden = true; document.body.append(form); }
+    form.requestSubmit(submitter);
+  });
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
