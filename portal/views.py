@@ -32,7 +32,11 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     """Show what is true now, or on a new site what to do next."""
     actor = actor_of(request)
     rows = list(jobs.jobs_for(actor)[:RECENT])
-    context = {"here": "dashboard", "rows": rows, "events": teams.recent_events_for(actor)}
+    context: dict[str, Any] = {
+        "here": "dashboard",
+        "rows": rows,
+        "events": teams.recent_events_for(actor),
+    }
     if not rows:
         team = teams.teams_for(actor).order_by("-pk").first()
         context |= {"next": _next_step(actor, team), "steps": _steps(actor, team)}
