@@ -24,7 +24,7 @@ SPEC = {"regime": "smoke", "time_limit_seconds": 60, "command": ["true"]}
 # Route → its address, and the queries of a visit. Five of them are for every signed-in person:
 # session, person, memberships, teams to switch between, and the bell.
 PAGES = {
-    "dashboard": ("/", 10),
+    "dashboard": ("/", 7),
     "notices": ("/notices", 7),
     "definitions": ("/definitions", 8),
     "definition-new": ("/definitions/new?from={definition}", 8),
