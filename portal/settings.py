@@ -198,6 +198,10 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "dashboard"
 ACCOUNT_ADAPTER = "portal.teams.adapters.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "portal.teams.account_forms.LoginForm",
+    "change_password": "portal.teams.account_forms.ChangePasswordForm",
+}
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None

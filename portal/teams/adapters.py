@@ -6,6 +6,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest
+from django.urls import reverse
 
 from portal.core import crypto
 from portal.teams.models import User
@@ -25,6 +26,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
         """Set a password of the person's own choice; the one-time password ends."""
         user.must_change_password = False
         super().set_password(user, password)
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """Leave the form once the password is changed."""
+        return reverse("me")
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Refuse sign-up."""
