@@ -42,7 +42,9 @@ def check_target(kind: Kind, target: str) -> str:
         return target
     with suppress(Unavailable):
         guard().check(target)
-    return f"{urlsplit(target).netloc}/…{target[-4:]}"[:254]
+    address = urlsplit(target)
+    rest = target.partition(address.netloc)[2].strip("/")
+    return f"{address.netloc}/…{target[-4:]}"[:254] if rest else address.netloc[:254]
 
 
 def send(kind: Kind, target: Secret, message: Message, *, signing: Secret | None) -> Outcome:
