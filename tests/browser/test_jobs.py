@@ -56,3 +56,13 @@ def test_a_jobs_page_keeps_moving_and_keeps_the_focus(
     Job.objects.filter(pk=job.pk).update(message="The machine is full.")
     expect(page.locator("#job")).to_contain_text("The machine is full.")
     expect(page.get_by_role("button", name="Copy")).to_be_focused()
+
+
+def test_a_launch_without_a_cluster_says_whom_to_ask(page: Page, portal, sign_in, job: Job) -> None:
+    type(job.cluster).objects.update(is_shared=False)
+    job.cluster.teams.clear()
+    ada = people.make_user("ada", password=PASSWORD)
+    people.join(job.team, ada, role="member")
+    sign_in(page, portal, ada)
+    page.goto(f"{portal}/definitions/{job.version.definition_id}/launch")
+    expect(page.locator("main .note")).to_contain_text("Ask a site admin to assign one")
