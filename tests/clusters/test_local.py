@@ -40,11 +40,12 @@ def folder_of(bench: Bench, key: str) -> Path:
 
 
 def output(bench: Bench, key: str, name: str = "stdout") -> bytes:
-    return (folder_of(bench, key) / "run" / name).read_bytes()
+    path = folder_of(bench, key) / "run" / name
+    return path.read_bytes() if path.exists() else b""
 
 
 def pid_of(bench: Bench, key: str) -> dict:
-    return json.loads((folder_of(bench, key) / "run" / "pid.json").read_text())
+    return json.loads((folder_of(bench, key) / "pid.json").read_text().splitlines()[-1])
 
 
 def alive(session: int) -> list[int]:
@@ -239,7 +240,7 @@ def test_behind_the_wall_a_job_is_another_user_and_sees_nobody_elses(walled) -> 
     assert output(walled, secret).split() == [b"50001"]
     other = folder_of(walled, secret)
     spy = walled.submit(
-        f"id -u; id -G; cat {other}/run/note; ls {other}/run; cat {other}/spec.json; "
+        f"id -u; id -G; cat {other}/run/work/note; ls {other}/run; cat {other}/spec.json; "
         f"ls {other.parent}; touch {other}/cancel; grep NoNewPrivs /proc/self/status",
         owner="50002",
     )
@@ -257,12 +258,14 @@ def test_what_a_job_writes_about_itself_harms_nobody(walled) -> None:
     victim = subprocess.Popen(["sleep", "300"], start_new_session=True)
     lies = {"runner": victim.pid, "ticks": local.runner.stat_of(victim.pid, 19)}
     lies |= {"child": victim.pid, "boot_id": walled.scheduler.boot_id, "started_at": 1}
-    liar = walled.submit(f"sleep 1; echo '{json.dumps(lies)}' > pid.json; sleep 300", owner="50001")
-    links = walled.submit("ln -sf /etc/shadow exit.json; sleep 300", owner="50001")
-    noise = walled.submit("head -c 100000 /dev/urandom > exit.json; sleep 300", owner="50001")
+    liar = walled.submit(
+        f"sleep 1; echo '{json.dumps(lies)}' > ../../pid.json; sleep 300", owner="50001"
+    )
+    links = walled.submit("ln -sf /etc/shadow ../exit.json; sleep 300", owner="50001")
+    noise = walled.submit("head -c 100000 /dev/urandom > ../exit.json; sleep 300", owner="50001")
     good = walled.submit("sleep 300", owner="50002")
     walled.running(good)
-    written = folder_of(walled, liar) / "run" / "pid.json"
+    written = folder_of(walled, liar) / "pid.json"
     wait_for(lambda: f'"runner": {victim.pid}' in written.read_text())
     for key in (links, noise):
         assert walled.ended(key).ending is Ending.NODE_FAILURE

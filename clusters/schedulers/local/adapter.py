@@ -1,5 +1,6 @@
 """The local scheduler: one folder a job, started in the order of submission."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -7,11 +8,9 @@ import re
 import shutil
 import signal as signals
 import socket
-import stat
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from clusters.schedulers.contract import (
     SubmitRequest,
 )
 from clusters.schedulers.local import machine as machines
-from clusters.schedulers.local import runner
+from clusters.schedulers.local import reports, runner
 from clusters.schedulers.local.machine import Machine, Slots
 from portal.core.errors import Rejected, Unavailable
 
@@ -35,16 +34,6 @@ RUNNER = Path(runner.__file__)
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STREAMS = ("stdout", "stderr")
-LONGEST_REPORT = 4096
-PID: dict[str, Any] = {"runner": int, "ticks": int, "boot_id": str, "started_at": (int, float)}
-EXIT: dict[str, Any] = {
-    "ending": str,
-    "code": (int, type(None)),
-    "signal": (int, type(None)),
-    "started_at": (int, float),
-    "ended_at": (int, float),
-}
-RUBBISH: dict[str, Any] = {"rubbish": True}
 _KEY = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9-]{0,99}\Z")
 
 
@@ -100,11 +89,11 @@ class LocalScheduler:
         with _as_unavailable():
             folder = self._of(key)
             spec = _read(folder / "spec.json")
-            if spec is None or _report(folder, "exit.json") is not None:
+            if spec is None or reports.end_of(folder) is not None:
                 return
             if signal is None:
                 (folder / "cancel").touch()
-            if _report(folder, "pid.json") is None:
+            if reports.pid_of(folder) is None:
                 self._start_waiting()  # so that a runner comes and finds the mark
                 return
             number = int(signals.Signals[f"SIG{signal}"]) if signal else 0
@@ -140,12 +129,10 @@ class LocalScheduler:
         if stream not in STREAMS:
             raise Rejected("no_stream", "There are the streams stdout and stderr.")
         with _as_unavailable():
-            opened = _open_report(self._of(key), stream)
+            opened = reports.open_output(self._of(key), stream)
             if opened is None:
                 return b"", cursor
             with os.fdopen(opened, "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    return b"", cursor
                 file.seek(offset)
                 data = file.read(limit)
         return data, f"{stream}:{offset + len(data)}"
@@ -179,14 +166,18 @@ class LocalScheduler:
         script = folder / "script"
         script.write_text(request.script)
         script.chmod(0o750)
+        pid = folder / "pid.json"
+        pid.touch()
+        pid.chmod(0o660)
         if self.wall:
             os.chown(run, owner, owner)
             os.chown(script, 0, owner)
+            os.chown(pid, 0, owner)
         has_shebang = request.script.startswith("#!")
         spec = {
             "argv": [str(script)] if has_shebang else ["/bin/sh", str(script)],
-            "folder": str(run),
-            "environment": {"PATH": PATH, "HOME": str(run), **request.environment},
+            "folder": str(run / "work"),
+            "environment": {"PATH": PATH, "HOME": str(run / "work"), **request.environment},
             "time_limit_seconds": request.time_limit_seconds,
             "cpus": request.resources.cpus_per_node,
             "gpus": request.resources.gpus_per_node,
@@ -212,7 +203,7 @@ class LocalScheduler:
                     continue
                 if slots is not None:
                     taken.append(slots)
-                    if _report(folder, "pid.json") is None:
+                    if reports.pid_of(folder) is None:
                         self._start(folder, known)  # it may have died; a second one leaves
                 else:
                     waiting.append((known["order"], key, known))
@@ -261,9 +252,9 @@ class LocalScheduler:
             if mark.name == ".lock":
                 continue
             folder = self.folder / mark.name
-            pid = _report(folder, "pid.json")
-            ended = _report(folder, "exit.json") is not None
-            if ended or (pid is not None and not self._is_alive(pid)):
+            pid = reports.pid_of(folder)
+            ended = reports.end_of(folder) is not None
+            if ended or (pid is not None and not self._is_alive(folder, pid)):
                 continue
             slots = _read(folder / "slots.json")
             given = Slots(cpus=slots["cpus"], gpus=tuple(slots["gpus"])) if slots else None
@@ -273,8 +264,8 @@ class LocalScheduler:
         folder = self._of(key)
         if not (folder / "spec.json").exists():
             return None
-        end, pid = _report(folder, "exit.json"), _report(folder, "pid.json")
-        if end is not None and end is not RUBBISH and end["ending"] in set(Ending):
+        end, pid = reports.end_of(folder), reports.pid_of(folder)
+        if end is not None and end is not reports.RUBBISH and end["ending"] in set(Ending):
             return Seen(
                 external_id=key,
                 stage=Stage.ENDED,
@@ -287,23 +278,24 @@ class LocalScheduler:
             )
         if end is None and pid is None:
             return Seen(external_id=key, stage=Stage.PENDING)
-        if end is None and pid is not None and self._is_alive(pid):
+        if end is None and pid is not None and self._is_alive(folder, pid):
             return Seen(
                 external_id=key,
                 stage=Stage.RUNNING,
                 started_at=_instant(pid["started_at"]),
                 nodes=(socket.gethostname(),),
             )
-        if end is None and _report(folder, "exit.json") is not None:
+        if end is None and reports.end_of(folder) is not None:
             return self._look(key)  # it ended between the two looks
-        return self._broken(key, pid or RUBBISH)
+        return self._broken(key, pid or reports.RUBBISH)
 
     def _broken(self, key: str, pid: dict[str, Any]) -> Seen:
         """Describe a job whose runner is gone without a word, after ending what it left."""
         if pid.get("boot_id") not in (None, self.boot_id):
             message = "The machine was started anew while the job ran."
         else:
-            self.cancel(key, Signal.KILL)
+            with contextlib.suppress(Unavailable):  # others are still to be looked at
+                self.cancel(key, Signal.KILL)
             message = "The process that looked after the job is gone."
         return Seen(
             external_id=key,
@@ -314,12 +306,15 @@ class LocalScheduler:
             nodes=(socket.gethostname(),),
         )
 
-    def _is_alive(self, pid: dict[str, Any]) -> bool:
-        """Tell whether the runner still lives: the same process of the same boot."""
-        if pid is RUBBISH:
+    def _is_alive(self, folder: Path, pid: dict[str, Any]) -> bool:
+        """Tell whether the runner still lives: the same process, user and boot."""
+        if pid is reports.RUBBISH or pid["boot_id"] != self.boot_id:
             return False
-        is_same = runner.stat_of(pid["runner"], 19) == pid["ticks"]
-        return bool(is_same and pid["boot_id"] == self.boot_id)
+        try:
+            is_own = Path(f"/proc/{pid['runner']}").stat().st_uid == (folder / "run").stat().st_uid
+        except (OSError, ValueError):
+            return False
+        return is_own and runner.stat_of(pid["runner"], runner.TICKS) == pid["ticks"]
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -328,32 +323,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return found
-
-
-def _open_report(folder: Path, name: str) -> int | None:
-    """Open a file of the job's side, following no link; `None` when there is none."""
-    try:
-        return os.open(folder / "run" / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-
-
-def _report(folder: Path, name: str) -> dict[str, Any] | None:
-    """Read what the job's side wrote; a job may write rubbish there, or a link to elsewhere."""
-    try:
-        opened = _open_report(folder, name)
-    except OSError:
-        return RUBBISH
-    if opened is None:
-        return None
-    with os.fdopen(opened, "rb") as file:
-        try:
-            found = json.loads(file.read(LONGEST_REPORT))
-            shape = EXIT if name == "exit.json" else PID
-            is_whole = all(isinstance(found[key], kinds) for key, kinds in shape.items())
-        except (OSError, ValueError, TypeError, KeyError):
-            return RUBBISH
-    return found if is_whole else RUBBISH
 
 
 def _write(path: Path, value: dict[str, Any], *, group: int | None = None) -> None:
@@ -373,7 +342,7 @@ def _instant(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _as_unavailable() -> Iterator[None]:
     """Tell a folder that cannot be read or written from an absent job."""
     try:
