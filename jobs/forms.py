@@ -1,5 +1,6 @@
 """Forms of jobs; a definition is typed as YAML."""
 
+import math
 from typing import Any
 
 import yaml
@@ -20,6 +21,20 @@ resources: {nodes: 1, cpus_per_node: 1}
 """
 
 
+LONGEST_YAML = 300_000
+LONGEST_NUMBER_BITS = 4096
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without aliases: a few lines of them can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call] # its stubs
+            raise yaml.MarkedYAMLError(None, None, "aliases (*) are not read; write it out", mark)
+        return super().compose_node(parent, index)
+
+
 class YamlField(forms.CharField):
     """YAML text that becomes JSON; a mistake is said with its line."""
 
@@ -28,8 +43,10 @@ class YamlField(forms.CharField):
     def clean(self, value: Any) -> Any:
         """Parse the text; only what JSON can hold comes through."""
         text = super().clean(value)
+        if len(text) > LONGEST_YAML:
+            raise forms.ValidationError(f"It is longer than {LONGEST_YAML:,} characters.")
         try:
-            return plain(yaml.safe_load(text))
+            return plain(yaml.load(text, Loader=_Loader))  # noqa: S506 - a SafeLoader
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
             where = f"Line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -41,22 +58,33 @@ class YamlField(forms.CharField):
 def plain(value: Any) -> Any:
     """Return YAML's value as JSON has it; raise `ValueError` for dates, binary and odd keys."""
     match value:
+        case float() if not math.isfinite(value):
+            raise ValueError(f"{value} is no number that JSON has; put quotes around it")
+        case int() if value.bit_length() > LONGEST_NUMBER_BITS:
+            raise ValueError("a number is too large; put quotes around it")
+        case str() if "\0" in value or (not value.isascii() and _is_cut(value)):
+            raise ValueError("a text holds a NUL or half a character")
         case None | bool() | int() | float() | str():
             return value
         case list():
             return [plain(part) for part in value]
         case dict() if all(isinstance(key, str) for key in value):
-            return {key: plain(part) for key, part in value.items()}
+            return {plain(key): plain(part) for key, part in value.items()}
         case dict():
             raise ValueError("every name must be text; put quotes around it")
     raise ValueError(f"{value!r} is not text, a number, true or false; put quotes around it")
+
+
+def _is_cut(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def as_yaml(spec: Any) -> str:
     """Return a definition as YAML, in the order in which it was written."""
 
     class Dumper(yaml.SafeDumper):
-        pass
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML names it
+            return True
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         is_plain = all(letter.isprintable() or letter == "\n" for letter in value)

@@ -8,13 +8,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError, validators
 
+from jobs import patterns
 from jobs.quoting import placeholders, scan, variable_of
 from portal.core.errors import FieldError
 
+MOST_FAULTS = 50
+UNREAD = frozenset({"$ref", "$dynamicRef", "patternProperties"})
 LONGEST_SECONDS = 30 * 24 * 3600
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 _WHOLE = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}")
@@ -149,17 +153,37 @@ class Spec:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+def _is_integer(_checker: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _match(_validator: Any, pattern: str, text: Any, _schema: Any) -> Iterator[ValidationError]:
+    if isinstance(text, str) and len(text) > patterns.LONGEST:
+        yield ValidationError(f"Text with a pattern has at most {patterns.LONGEST} characters.")
+    elif isinstance(text, str) and not re.search(pattern, text):
+        yield ValidationError(f"{text!r} does not match {pattern!r}")
+
+
+# An integer has no point (1.0 is none), and no pattern holds the process for long.
+_Validator = validators.extend(  # type: ignore[no-untyped-call] # its stubs say nothing
+    Draft202012Validator,
+    {"pattern": _match},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+)
+
+
 def check(raw: Any) -> list[FieldError]:
-    """Return every fault of a raw definition; none means that `parse` takes it."""
-    errors = [_error(fault) for fault in Draft202012Validator(SCHEMA).iter_errors(raw)]
+    """Return the first faults of a raw definition; none means that `parse` takes it."""
+    errors = _errors(SCHEMA, raw)
     if errors:
         return errors
-    return [
-        *_check_either(raw),
-        *_check_parameters(raw.get("parameters", {})),
-        *_check_placeholders(raw),
-        *_check_names(raw),
-    ]
+    faults = chain(
+        _check_either(raw),
+        _check_parameters(raw.get("parameters", {})),
+        _check_placeholders(raw),
+        _check_names(raw),
+    )
+    return list(islice(faults, MOST_FAULTS))
 
 
 def parse(raw: Mapping[str, Any]) -> Spec:
@@ -197,15 +221,12 @@ def bind(spec: Spec, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fie
         "required": list(spec.parameters),
         "additionalProperties": False,
     }
-    validator = Draft202012Validator(schema)
-    errors = [_error(fault, prefix="/parameters") for fault in validator.iter_errors(values)]
-    return values, errors
+    return values, _errors(schema, values, prefix="/parameters")
 
 
 def check_resources(given: Mapping[str, Any]) -> list[FieldError]:
     """Return every fault of resources that a person gives at launch."""
-    validator = Draft202012Validator(_RESOURCES)
-    return [_error(fault, prefix="/resources") for fault in validator.iter_errors(dict(given))]
+    return _errors(_RESOURCES, dict(given), prefix="/resources")
 
 
 def text_of(value: Any) -> str:
@@ -251,12 +272,27 @@ def _check_parameters(parameters: Mapping[str, Mapping[str, Any]]) -> Iterator[F
         except Exception as error:
             yield FieldError(pointer=pointer, message=f"It is not a JSON Schema: {error}"[:300])
             continue
-        if "$ref" in str(schema):
-            yield FieldError(pointer=pointer, message="References to other schemas are not read.")
+        if why := _unread(schema):
+            yield FieldError(pointer=pointer, message=why[:300])
         elif "default" in schema:
-            for fault in Draft202012Validator(schema).iter_errors(schema["default"]):
+            for fault in _errors(schema, schema["default"]):
                 message = f"The default does not fit: {fault.message}"[:300]
                 yield FieldError(pointer=f"{pointer}/default", message=message)
+
+
+def _unread(schema: Any) -> str:
+    """Return what in a parameter's schema the portal does not read; empty when it reads all."""
+    parts = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            for name in part:
+                if name in UNREAD:
+                    return f"{name} is not read: references, and patterns of names. Write it out."
+                if name == "pattern" and (why := patterns.fault_of(str(part[name]))):
+                    return why
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return ""
 
 
 def _check_placeholders(raw: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -279,6 +315,15 @@ def _check_names(raw: Mapping[str, Any]) -> Iterator[FieldError]:
                 yield FieldError(pointer=f"/{where}/{name}", message=message)
     for name in set(raw.get("env", {})) & set(raw.get("secrets", {})):
         yield FieldError(pointer=f"/secrets/{name}", message="It is also in env; keep one.")
+
+
+def _errors(schema: Mapping[str, Any], value: Any, *, prefix: str = "") -> list[FieldError]:
+    """Return the first faults of a value."""
+    try:
+        faults = islice(_Validator(schema).iter_errors(value), MOST_FAULTS)
+        return [_error(fault, prefix=prefix) for fault in faults]
+    except RecursionError:
+        return [FieldError(pointer=prefix, message="It is nested too deeply.")]
 
 
 def _error(fault: Any, *, prefix: str = "") -> FieldError:

@@ -1,6 +1,7 @@
 """A JSON parser that lets nothing in that PostgreSQL cannot store."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +26,7 @@ class StrictJSONParser(parsers.JSONParser):
         if len(raw) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise TooLarge
         try:
-            value = json.loads(raw.decode(), parse_constant=_no_constant)
+            value = json.loads(raw.decode(), parse_constant=_no_constant, parse_float=_finite)
             if b"\\u" in raw and (b"\\u0000" in raw or _SURROGATE.search(raw)):
                 text = json.dumps(value, ensure_ascii=False)
                 text.encode()
@@ -35,6 +36,13 @@ class StrictJSONParser(parsers.JSONParser):
             detail = f"The body is not valid JSON: {error}."
             raise exceptions.ParseError(detail, code="bad_json") from error
         return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large")
+    return number
 
 
 def _no_constant(name: str) -> None:
