@@ -192,7 +192,7 @@ def _refuse(actor: Actor, spec: Spec, wanted: Wanted, resources: Resources) -> N
     is_free = actor.can(Permission.SITE_EDIT)
     if not is_free and not clusters.may_launch(wanted.cluster.id, wanted.team):
         message = (
-            f"The team may not launch on {wanted.cluster.slug}. "
+            f"The team may not launch on {wanted.cluster.name}. "
             "A site admin can assign the cluster to it, on the cluster's page."
         )
         raise Refused("cluster_not_assigned", message)

@@ -15,14 +15,18 @@ from portal.core.redaction import redact
 QUIET = ("django.template", "httpx", "httpcore", "urllib3", "botocore", "asyncio", "hpack")
 
 
+PROBES = ("/healthz", "/readyz", "/metrics")
+
+
 class OneLine(logging.Filter):
-    """Keeps one line a request, the one that says how it ended, and none of health probes."""
+    """Keeps one line a request, the one that says how it ended; none of probes and static files."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether to keep the line."""
         event = record.msg if isinstance(record.msg, dict) else {}
-        probe = str(event.get("request", "")).endswith(("/healthz", "/readyz", "/metrics"))
-        return event.get("event") != "request_started" and not (probe and record.levelno < 30)
+        request = str(event.get("request", ""))
+        is_noise = request.endswith(PROBES) or " /static/" in request
+        return event.get("event") != "request_started" and not (is_noise and record.levelno < 30)
 
 
 def configure(*, log_format: Literal["json", "console"], level: str = "INFO") -> dict[str, Any]:

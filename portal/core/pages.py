@@ -40,7 +40,8 @@ def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
             parts = wrong.pointer.strip("/").split("/")
             name = next((n for n in (".".join(parts[:2]), parts[0]) if n in form.fields), None)
             if name is not None:
-                form.add_error(name, wrong.message)
+                within = "/".join(parts[len(name.split(".")) :])
+                form.add_error(name, f"{within}: {wrong.message}" if within else wrong.message)
                 placed = True
         if not placed:
             form.add_error(None, error.message)
