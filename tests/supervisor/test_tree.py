@@ -174,6 +174,7 @@ def test_a_reader_that_goes_away_stops_nothing(tmp_path):
         pipe.close()
         until(lambda: len(Path(f"/proc/{process.pid}/fd/1").readlink().parts) == 3, 10, "/dev/null")
         assert process.poll() is None
+        until(log.exists, 10, "a did not start")
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0
     assert "stop a" in log.read_text()
