@@ -40,8 +40,8 @@ def folder_of(bench: Bench, key: str) -> Path:
 
 
 def output(bench: Bench, key: str, name: str = "stdout") -> bytes:
-    path = folder_of(bench, key) / "run" / name
-    return path.read_bytes() if path.exists() else b""
+    written = folder_of(bench, key) / "run" / name
+    return written.read_bytes() if written.exists() else b""
 
 
 def pid_of(bench: Bench, key: str) -> dict:
