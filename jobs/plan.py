@@ -44,6 +44,7 @@ class Snapshot:
     """The wish to stop, and why."""
     checkpoint_signal: Signal | None = None
     grace: timedelta = timedelta(seconds=30)
+    admitted_at: datetime | None = None
     submitted_at: datetime | None = None
     started_at: datetime | None = None
     seen: Seen | None = None
@@ -102,7 +103,7 @@ def plan(job: Snapshot) -> Step:
         case Phase.QUEUED:
             return _queued(job)
         case Phase.ADMITTED:
-            return _stopped_before_start(job) or Submit()
+            return _stop(job) or _waited(job, since=job.admitted_at) or Submit()
         case Phase.SUBMITTED:
             return _submitted(job)
         case Phase.RUNNING:
@@ -123,13 +124,6 @@ def _queued(job: Snapshot) -> Step:
     return Wait(due_in=None)  # admission admits it, and then makes it due
 
 
-def _stopped_before_start(job: Snapshot) -> Step | None:
-    """Stop a job that may or may not exist outside: cancelling what is not there is fine."""
-    if job.stop_reason is None:
-        return None
-    return Go(phase=Phase.STOPPING, reason=job.stop_reason)
-
-
 def _submitted(job: Snapshot) -> Step:
     if step := _ended(job) or _stop(job) or _vanished(job):
         return step
@@ -139,12 +133,8 @@ def _submitted(job: Snapshot) -> Step:
             started_at=job.seen.started_at or job.now,
             nodes=tuple(job.seen.nodes),
         )
-    if job.submitted_at is not None and job.now - job.submitted_at > job.max_pending:
-        return Go(
-            phase=Phase.STOPPING,
-            reason=Reason.NO_CAPACITY,
-            message=f"It waited longer than {_words(job.max_pending)} for a place.",
-        )
+    if step := _waited(job, since=job.submitted_at):
+        return step
     return Wait(due_in=STEADY)
 
 
@@ -166,7 +156,19 @@ def _running(job: Snapshot) -> Step:
     return Wait(due_in=min(left, STEADY))
 
 
+def _waited(job: Snapshot, *, since: datetime | None) -> Step | None:
+    """Give up a job that has held its place in the quota for too long without a start."""
+    if since is None or job.now - since <= job.max_pending:
+        return None
+    return Go(
+        phase=Phase.STOPPING,
+        reason=Reason.NO_CAPACITY,
+        message=f"It waited longer than {_words(job.max_pending)} for a place.",
+    )
+
+
 def _stop(job: Snapshot) -> Step | None:
+    """Stop a job, which may or may not exist outside: cancelling what is not there is fine."""
     if job.stop_reason is None:
         return None
     return Go(phase=Phase.STOPPING, reason=job.stop_reason)

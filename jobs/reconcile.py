@@ -177,7 +177,7 @@ def _go(taken: Taken, job: Job, step: Go, **more: Any) -> None:
     if step.nodes:
         columns["node_names"] = list(step.nodes)
     if step.next_restart:
-        columns |= {"restart": job.restart + 1, "started_at": None}
+        columns |= {"restart": job.restart + 1, "started_at": None, "submitted_at": _now()}
     if step.next_attempt:
         columns |= _another_attempt(job)
     with transaction.atomic():
@@ -231,6 +231,7 @@ def _snapshot(job: Job) -> Snapshot:
         stop_reason=_stop_reason(job),
         checkpoint_signal=Signal(spec.checkpoint.signal) if spec.checkpoint.path else None,
         grace=timedelta(seconds=spec.checkpoint.grace_seconds),
+        admitted_at=job.admitted_at,
         submitted_at=job.submitted_at,
         started_at=job.started_at,
         seen=seen_from_json(job.seen) if job.seen else None,

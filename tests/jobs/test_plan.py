@@ -54,6 +54,11 @@ def stopping(**c: object) -> Snapshot:
         (queued(stop_reason=Reason.USER), Go, {"phase": Phase.CANCELLED, "reason": Reason.USER}),
         (job(Phase.ADMITTED), Submit, {}),
         (job(Phase.ADMITTED, stop_reason=Reason.USER), Go, {"phase": Phase.STOPPING}),
+        (
+            job(Phase.ADMITTED, admitted_at=NOW - HOUR, max_pending=SECOND),
+            Go,
+            {"phase": Phase.STOPPING, "reason": Reason.NO_CAPACITY},
+        ),
         (submitted(seen=PENDING), Wait, {}),
         (submitted(seen=RUNNING), Go, {"phase": Phase.RUNNING, "nodes": ("n1",)}),
         (submitted(seen=DONE), Go, {"phase": Phase.SUCCEEDED, "reason": Reason.COMPLETED}),
