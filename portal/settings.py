@@ -49,9 +49,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "rest_framework",
-    "django_filters",
     "drf_spectacular",
-    "django_htmx",
     "django_structlog",
     "allauth",
     "allauth.account",
@@ -82,7 +80,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "portal.teams.middleware.SessionActivityMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     "portal.teams.middleware.ActorMiddleware",
 ]
 APPEND_SLASH = False
@@ -285,7 +282,6 @@ REST_FRAMEWORK: dict[str, Any] = {
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.core.parsers.StrictJSONParser"],
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS is no method of ours; the schema tells all
     "DEFAULT_SCHEMA_CLASS": "portal.core.schema.NamedSchema",
     "DEFAULT_THROTTLE_CLASSES": [
