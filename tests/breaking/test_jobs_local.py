@@ -11,7 +11,7 @@ import pytest
 from clusters.schedulers.contract import Ending, Stage
 from clusters.schedulers.local import machine, runner
 from clusters.schedulers.local.adapter import LocalScheduler
-from tests.contracts.schedulers import Bench, of_local
+from tests.contracts.schedulers import Bench, of_local, way_for_all
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the wall needs root")
 OWNER = "50001"
@@ -34,10 +34,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def walled(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    folder = tmp_path_factory.mktemp("walled")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o711)
-    return of_local(folder, wall=True)
+    return of_local(way_for_all(tmp_path_factory.mktemp("walled")), wall=True)
 
 
 def folder_of(bench: Bench) -> Path:

@@ -15,8 +15,8 @@ from clusters.schedulers.contract import Ending, Resources, Signal, Stage
 from clusters.schedulers.local import adapter as local
 from clusters.schedulers.local.adapter import LocalScheduler
 from clusters.schedulers.local.machine import Machine, impossible, slots_for
-from portal.core.errors import Rejected
-from tests.contracts.schedulers import MACHINE, Bench, of_local
+from portal.core.errors import Rejected, Unavailable
+from tests.contracts.schedulers import MACHINE, Bench, of_local, way_for_all
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the wall needs root")
@@ -29,10 +29,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def walled(tmp_path_factory) -> Bench:
-    folder = tmp_path_factory.mktemp("walled")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o711)
-    return of_local(folder, wall=True)
+    return of_local(way_for_all(tmp_path_factory.mktemp("walled")), wall=True)
 
 
 def folder_of(bench: Bench, key: str) -> Path:
@@ -278,3 +275,11 @@ def test_what_a_job_writes_about_itself_harms_nobody(walled) -> None:
     victim.kill()
     victim.wait()
     subprocess.run(["pkill", "-KILL", "-U", "50001"], check=False)
+
+
+@needs_root
+def test_a_closed_way_to_the_folders_is_said_and_not_waited_for(tmp_path) -> None:
+    tmp_path.chmod(0o700)
+    bench = of_local(tmp_path, wall=True)
+    with pytest.raises(Unavailable, match="chmod a\\+x"):
+        bench.submit("true", owner="50001")

@@ -55,6 +55,14 @@ class Bench:
         return self.until(key, lambda seen: seen.stage is Stage.RUNNING)
 
 
+def way_for_all(folder: Path) -> Path:
+    """Let other users come to a folder of the tests, which pytest closes on its way."""
+    for path in (folder, *folder.parents):
+        if path.owner() == folder.owner() and not path.stat().st_mode & 0o001:
+            path.chmod(0o711)
+    return folder
+
+
 def of_double(_folder: Path) -> Bench:
     double = SchedulerDouble()
 

@@ -147,15 +147,25 @@ class LocalScheduler:
         return self.folder / key
 
     def _prepare(self) -> None:
+        missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         (self.folder / "live").mkdir(parents=True, exist_ok=True)
         if self.wall:
-            self.folder.chmod(0o711)
+            for path in (*missing, self.folder):
+                path.chmod(0o711)
             (self.folder / "live").chmod(0o700)
+            self._check_way()
         copy = self.folder / "runner.py"
         if not copy.exists() or copy.read_bytes() != RUNNER.read_bytes():
             shutil.copyfile(RUNNER, copy.with_suffix(".new"))
             copy.with_suffix(".new").chmod(0o644)
             copy.with_suffix(".new").rename(copy)
+
+    def _check_way(self) -> None:
+        """Raise `Unavailable` when the users of jobs cannot come to their folders."""
+        closed = next((p for p in self.folder.parents if not p.stat().st_mode & 0o001), None)
+        if closed is not None:
+            message = f"The users of jobs cannot enter {closed}; run chmod a+x on it."
+            raise Unavailable("local_unavailable", message)
 
     def _write_down(self, folder: Path, request: SubmitRequest) -> None:
         """Make the job exist: `spec.json` comes last and by rename."""
