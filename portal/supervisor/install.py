@@ -8,11 +8,13 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from portal import env
 from portal.env_parsers import REPOSITORY
@@ -82,7 +84,7 @@ def uv(*arguments: str) -> None:
     command = [str(VENV / "bin" / "uv"), *arguments]
     if not has_writable_home():
         command.append("--no-cache")
-    if subprocess.run(command, env=env.child_environ(**_uv_environ()), check=False).returncode:
+    if _run_alone(command, env=env.child_environ(**_uv_environ())).returncode:
         raise Failure(
             "the Python packages could not be installed (see above); check the network and pip's "
             "index settings (`pip config list`), then run the same command again"
@@ -153,14 +155,28 @@ def _runs_this_python() -> bool:
     return found.stdout.strip() == f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
+def _run_alone(command: list[Any], **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run a program that Ctrl-C does not reach: it comes to us, and we end the program and its own.
+
+    Otherwise each of them would say in its own words, and with tracebacks, that it was interrupted.
+    """
+    process = subprocess.Popen(command, text=True, start_new_session=True, **options)
+    try:
+        said, complained = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, said, complained)
+
+
 def _make_venv() -> None:
     with step(f"Making the Python environment {VENV}"):
         VENV.mkdir(exist_ok=True)
-        made = subprocess.run(
+        made = _run_alone(
             [sys.executable, "-m", "venv", "--clear", "--without-pip", VENV],
-            capture_output=True,
-            text=True,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
     if made.returncode:
         raise Failure(f"python3 cannot make an environment in {VENV}: {_last_line(made.stderr)}")
@@ -176,9 +192,8 @@ def _install_uv() -> None:
         raise Failure("python3 has no pip; install it (Debian: apt-get install python3-pip)")
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
     with step("Installing the installer (uv)"):
-        done = subprocess.run(
+        done = _run_alone(
             [*pip, "--python", PYTHON, "install", *quiet, "--require-hashes", "-r", lock],
-            check=False,
         )
     if done.returncode:
         raise Failure(
