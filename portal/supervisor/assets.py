@@ -3,6 +3,8 @@
 Run as a module it prepares the bundle, beside the installation of the Python packages.
 """
 
+import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -35,7 +37,8 @@ def bundling() -> Iterator[Callable[[], None]]:
     if is_bundled():
         yield lambda: None
         return
-    process = subprocess.Popen([sys.executable, "-P", "-m", "portal.supervisor.assets"])
+    command = [sys.executable, "-P", "-m", "portal.supervisor.assets"]
+    process = subprocess.Popen(command, start_new_session=True)  # Ctrl-C comes to us alone
 
     def wait() -> None:
         if process.wait():
@@ -44,7 +47,8 @@ def bundling() -> Iterator[Callable[[], None]]:
     try:
         yield wait
     finally:
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 
