@@ -3,7 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from portal.core import crypto, ids
+from portal.core import crypto
+from portal.core.fields import id_field
 from portal.core.turns import Turn
 from portal.teams.models import Team, User, slug_validator
 
@@ -29,7 +30,7 @@ class Cluster(Turn):
     observer's (jobs.reconcile, through clusters.services.note_look).
     """
 
-    id = models.CharField(primary_key=True, max_length=ids.LENGTH, default=ids.new, editable=False)
+    id = id_field()
     slug = models.CharField(max_length=40, unique=True, validators=[slug_validator])
     name = models.CharField(max_length=250)
     scheduler = models.CharField(max_length=12, choices=SchedulerKind.choices)

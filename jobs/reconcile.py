@@ -18,7 +18,7 @@ from jobs import selectors, wakeups
 from jobs import spec as specs
 from jobs.admission import Demand, Verdict, Waiting, admit
 from jobs.models import Job
-from jobs.plan import Cancel, Go, Snapshot, Submit, Wait, key_of, plan
+from jobs.plan import Cancel, Go, Snapshot, Submit, Wait, plan
 from jobs.services.jobs import limits_of, tell
 from jobs.states import Phase, Reason
 from jobs.values import seen_from_json, seen_to_json
@@ -31,7 +31,6 @@ from portal.teams.services.limits import lock_quota
 log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(seconds=2)
 LOOK_AGAIN = timedelta(seconds=15)
-KNOWN_OUTSIDE = [Phase.SUBMITTED, Phase.RUNNING, Phase.STOPPING]
 PASSES = 50
 
 
@@ -96,7 +95,7 @@ def _look(taken: Taken) -> timedelta | None:
     jobs = list(selectors.outside_on(cluster.pk))
     if not jobs:
         return None
-    keys = {key_of(job.pk, attempt=job.attempt): job for job in jobs}
+    keys = {selectors.key_of(job): job for job in jobs}
     try:
         seen = connect.scheduler_of(cluster).observe(list(keys))
     except (Unavailable, Denied) as error:
@@ -153,7 +152,7 @@ def _submit(taken: Taken, job: Job) -> timedelta | None:
 
 def _cancel(taken: Taken, job: Job, step: Cancel) -> timedelta | None:
     scheduler: Scheduler = connect.scheduler_of(job.cluster)
-    scheduler.cancel(key_of(job.pk, attempt=job.attempt), step.signal)
+    scheduler.cancel(selectors.key_of(job), step.signal)
     now = _now()
     is_first = step.signal is not None and step.signal is not Signal.KILL
     columns = {"signalled_at": now} if is_first else {"cancelled_at": now}
@@ -254,7 +253,7 @@ def _request(job: Job) -> SubmitRequest:
     named = {f"SLIPWAY_ARGUMENT_{n}": value for n, value in enumerate(arguments)}
     words = " ".join(f'"${{{name}}}"' for name in named)
     return SubmitRequest(
-        key=key_of(job.pk, attempt=job.attempt),
+        key=selectors.key_of(job),
         name=job.name,
         owner=connect.owner_of(job.cluster, job.team),
         script=specs.script_of(spec) if spec.script else f"exec {words}\n",
