@@ -849,7 +849,7 @@ class Run:
 
     def __init__(self, settings, folder):
         self.settings, self.folder = settings, folder
-        self.child, self.status, self.started_at, self.streams = None, None, None, []
+        self.child, self.streams, self.ended_at = None, [], None
         self.early, self.is_asking = [], False
         self.kill_at = self.term_at = self.drain_until = None
         self.stop_signal = None  # sent because the portal said so; the scheduler may say it again
@@ -873,47 +873,50 @@ class Run:
         self.journal = Journal(folder.path("spool"), settings.spool_bytes, settings.blocks)
         self.poster = Poster(self.journal, self.portal, identity, self._hear)
         self.poster.sample_seconds = settings.sample_seconds
+        self.has_ended, self.thread = threading.Event(), None
 
     def go(self, argv):
         """Run the command; return how it ended, as the report says it."""
         self._listen()
-        started_at, error, code = time.time(), "", OWN_FAILURE
-        words = set()
+        begun_at, name = time.time(), self.settings.checkpoints
+        checkpoints = Checkpoints(name) if name else None
         try:
             secrets = self._ask_secrets() if self.settings.wants_secrets else {}
-            for value in secrets.values():
-                words |= forms_of(os.fsencode(value))
-            started_at = self.started_at = time.time()
+            forms = set().union(*(forms_of(os.fsencode(value)) for value in secrets.values()))
+            begun_at = time.time()
             self.child, *pipes = start(argv, dict(os.environ, **secrets))
         except Told as told:
-            return report_of(started_at, signal_number=told.args[0])
+            return report_of(begun_at, number=told.args[0])
         except Failed as failed:
-            text, error = str(failed), str(failed)
-        except (OSError, ValueError) as reason:
-            text = "%s: %s" % (argv[0], getattr(reason, "strerror", None) or reason)
-            code = 127 if isinstance(reason, FileNotFoundError) else 126
-        else:
-            self.streams = [Stream(n, pipe, words, self.journal) for n, pipe in enumerate(pipes)]
-            self._spawn(self.poster.work)
-            watch(self)
-            self._follow()
-            return report_of(started_at, status=self.status, ended_at=self.ended_at)
-        self.journal.append(1, ("slipway: %s\n" % text).encode("utf-8", "replace"), time.time())
-        self._spawn(self.poster.work)
-        return report_of(started_at, code=code, error=error)
+            self._say(str(failed))
+            return report_of(begun_at, code=OWN_FAILURE, error=str(failed))
+        except (OSError, ValueError) as error:
+            self._say("%s: %s" % (argv[0], getattr(error, "strerror", None) or error))
+            return report_of(begun_at, code=127 if isinstance(error, FileNotFoundError) else 126)
+        self.streams = [Stream(n, pipe, forms, self.journal) for n, pipe in enumerate(pipes)]
+        self.thread = spawn(self.poster.work)
+        spawn(watch, self)
+        looking = spawn(watch_checkpoints, self, checkpoints) if checkpoints else None
+        status = self._follow()
+        self.has_ended.set()
+        if looking:
+            looking.join(1.0)  # a file system may hang
+        if os.WIFSIGNALED(status):
+            return report_of(begun_at, number=os.WTERMSIG(status), ended_at=self.ended_at)
+        return report_of(begun_at, code=os.WEXITSTATUS(status), ended_at=self.ended_at)
 
     def deliver(self, report):
         """Bring the rest and the report to the portal for a few seconds; leave it if that fails."""
         self.folder.write("exit.json", report)
         self.poster.finish(report)
-        self.thread.join(DELIVER_SECONDS)
-        if not self.thread.is_alive() and self.poster.is_delivered():
+        thread = self.thread or spawn(self.poster.work)
+        thread.join(DELIVER_SECONDS)
+        if not thread.is_alive() and self.poster.is_delivered():
             self.folder.write("delivered", {})
             self.journal.remove()
 
-    def _spawn(self, work):
-        self.thread = threading.Thread(target=work, daemon=True)
-        self.thread.start()
+    def _say(self, text):
+        self.journal.append(1, ("slipway: %s\n" % text).encode("utf-8", "replace"), time.time())
 
     # Signals
 
@@ -988,7 +991,7 @@ class Run:
     # The loop
 
     def _follow(self):
-        """Read the pipes until the command has ended and they are empty."""
+        """Read the pipes until the command has ended and they are empty; return its status."""
         for number in self.early:
             self._signal(number)
         for stream in self.streams:
@@ -1010,7 +1013,7 @@ class Run:
                         self.selector.register(stream.pipe, selectors.EVENT_READ, stream)
                     elif stream.is_open:
                         self.selector.unregister(stream.pipe)
-        self._end()
+        return self._end()
 
     def _read(self, stream):
         if stream.read():
@@ -1049,7 +1052,7 @@ class Run:
         return is_empty or time.monotonic() >= self.drain_until
 
     def _end(self):
-        """Kill what the command left in its session, take what it still wrote, and its status."""
+        """Kill what is left of the session, take what it still wrote; return the status."""
         until = time.monotonic() + DRAIN_SECONDS
         while kill_session(self.child) and time.monotonic() < until:
             time.sleep(0.01)
@@ -1058,16 +1061,13 @@ class Run:
             while stream.is_open and stream.read() and reads < 16:
                 reads += 1
             stream.close()
-        self.status = os.waitpid(self.child, 0)[1]
+        return os.waitpid(self.child, 0)[1]
 
 
-def report_of(started_at, code=None, signal_number=None, status=None, ended_at=None, error=""):
-    """Return the report on an end."""
-    if status is not None:
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-        signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+def report_of(started_at, code=None, number=None, ended_at=None, error=""):
+    """Return the report on an end by itself, with a code, or by a signal."""
     times = {"started_at": started_at, "ended_at": ended_at or time.time()}
-    return dict(times, code=code, signal=signal_number, error=error)
+    return dict(times, code=code, signal=number, error=error)
 
 
 def end_like(report):
@@ -1086,9 +1086,244 @@ def end_like(report):
 
 # Samples and checkpoints
 
+PARTIAL_NAMES = (".tmp", ".partial", ".new")
+DISKS = re.compile(r"(sd[a-z]+|vd[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+)\Z")
+GPU_SERIES = (  # name, factor, field of nvidia-smi
+    ("gpu_utilization_ratio", 0.01, "utilization.gpu"),
+    ("gpu_memory_used_bytes", 1024**2, "memory.used"),
+    ("gpu_memory_total_bytes", 1024**2, "memory.total"),
+    ("gpu_power_watts", 1, "power.draw"),
+    ("gpu_temperature_celsius", 1, "temperature.gpu"),
+)
+
+
+class Sampler:
+    """Measures the machine and the command; rates are those since the last sample.
+
+    What cannot be measured is absent, never 0.
+    """
+
+    def __init__(self, leader, gpus):
+        self.leader = leader
+        self.gpus = None if gpus is None else re.findall(r"[^,\s]+", gpus)
+        self.no_tool_until = self.no_scan_until = 0.0
+        self.last_at, self.last = time.monotonic(), self._counters()
+
+    def sample(self):
+        """Return {series: number}."""
+        now, counters = time.monotonic(), self._counters()
+        seconds = max(now - self.last_at, 0.001)
+        grown = {
+            name: max(0, value - self.last[name])
+            for name, value in counters.items()
+            if name in self.last
+        }
+        self.last_at, self.last = now, counters
+        series = {name: grown[name] / seconds for name in grown if name.endswith("_per_second")}
+        for name in ("agent_cpu_ratio", "cpu_cores_used"):
+            if name in grown:
+                series[name] = grown[name] / seconds
+        if grown.get("cpu_ticks"):
+            series["cpu_utilization_ratio"] = 1 - min(1, grown["cpu_idle"] / grown["cpu_ticks"])
+        if grown.get("disk_requests"):
+            series["disk_latency_seconds"] = grown["disk_waited"] / grown["disk_requests"]
+        for part in (self._memory, self._gpus):
+            with contextlib.suppress(OSError, ValueError, LookupError):
+                series.update(part())
+        return {name: round(value, 6) for name, value in series.items()}
+
+    def _counters(self):
+        counters = {"agent_cpu_ratio": time.process_time()}
+        for part in (self._processors, self._network, self._disks, self._command):
+            with contextlib.suppress(OSError, ValueError, LookupError):
+                counters.update(part())
+        return counters
+
+    @staticmethod
+    def _processors():
+        with open("/proc/stat") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+        return {"cpu_ticks": sum(ticks), "cpu_idle": ticks[3] + ticks[4]}
+
+    @staticmethod
+    def _network():
+        received = sent = 0
+        with open("/proc/net/dev") as file:
+            for line in file.readlines()[2:]:
+                name, _, words = line.partition(":")
+                if name.strip() != "lo":
+                    received += int(words.split()[0])
+                    sent += int(words.split()[8])
+        return {"nic_receive_bytes_per_second": received, "nic_transmit_bytes_per_second": sent}
+
+    @staticmethod
+    def _disks():
+        total = [0] * 8
+        with open("/proc/diskstats") as file:
+            for line in file:
+                words = line.split()
+                if DISKS.match(words[2]):
+                    total = [old + int(word) for old, word in zip(total, words[3:11])]
+        if not any(total):
+            return {}
+        return {
+            "disk_read_bytes_per_second": 512 * total[2],
+            "disk_write_bytes_per_second": 512 * total[6],
+            "disk_requests": total[0] + total[4],
+            "disk_waited": (total[3] + total[7]) / 1000,
+        }
+
+    def _command(self):
+        """Add up what the command's processes and their ended children used.
+
+        On a machine with very many processes looking costs more, and is done less often.
+        """
+        begun = time.monotonic()
+        if begun < self.no_scan_until:
+            return {}
+        processes = session_of(self.leader).values()
+        self.no_scan_until = time.monotonic() + 500 * (time.monotonic() - begun)
+        ticks = sum(int(word) for words in processes for word in words[TIMES])
+        return {"cpu_cores_used": ticks / os.sysconf("SC_CLK_TCK")}
+
+    @staticmethod
+    def _memory():
+        with open("/proc/meminfo") as file:
+            found = dict(line.split()[:2] for line in file)
+        with open("/proc/self/statm") as file:
+            own = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        total, free = int(found["MemTotal:"]) * 1024, int(found["MemAvailable:"]) * 1024
+        return {
+            "memory_total_bytes": total,
+            "memory_used_bytes": total - free,
+            "agent_memory_bytes": own,
+        }
+
+    def _gpus(self):
+        """Ask `nvidia-smi`; one that is missing or fails is left alone for some minutes."""
+        if self.gpus == [] or time.monotonic() < self.no_tool_until:
+            return {}
+        import subprocess
+
+        fields = ",".join(["index"] + [field for _name, _factor, field in GPU_SERIES])
+        command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv,noheader,nounits"]
+        if self.gpus and not self.gpus[0].isdigit():
+            command.append("--id=" + ",".join(self.gpus))
+        try:
+            text = subprocess.check_output(
+                command,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=TOOL_SECONDS,
+            ).decode()
+        except (OSError, subprocess.SubprocessError):
+            self.no_tool_until = time.monotonic() + NO_TOOL_SECONDS
+            return {}
+        wanted = self.gpus if self.gpus and self.gpus[0].isdigit() else None
+        return gpu_series(text, wanted)
+
+
+def gpu_series(text, wanted):
+    """Return {series: number} of the GPUs with a wanted index; `None` wants all."""
+    series = {}
+    for line in text.splitlines():
+        index, _, rest = line.partition(",")
+        words = rest.split(",")
+        if not index.strip().isdigit() or len(words) != len(GPU_SERIES):
+            continue
+        if wanted is not None and index.strip() not in wanted:
+            continue
+        for (name, factor, _field), word in zip(GPU_SERIES, words):
+            with contextlib.suppress(ValueError):  # such as [N/A]
+                series['%s{gpu="%s"}' % (name, index.strip())] = float(word) * factor
+    return series
+
+
+class Checkpoints:
+    """Looks for complete entries that appear in the checkpoint folder."""
+
+    def __init__(self, folder):
+        self.folder, self.known, self.partial = folder, {}, {}
+        self.look()
+
+    def look(self):
+        """Return what is complete since the last look, in the shape of the protocol."""
+        found, partial, now = [], {}, time.time()
+        try:
+            entries = list(os.scandir(self.folder))
+        except OSError:
+            return []
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                stat = entry.stat(follow_symlinks=False)
+                if entry.is_symlink():
+                    continue
+                if entry.name.startswith(".") or entry.name.endswith(PARTIAL_NAMES):
+                    began_at = self.partial.get(stat.st_ino, min(now, stat.st_ctime))
+                    partial[stat.st_ino] = began_at
+                elif self.known.get(entry.name) != stat.st_ino:
+                    self.known[entry.name] = stat.st_ino
+                    found.append(self._describe(entry, stat, now))
+        self.partial = partial
+        return found
+
+    def _describe(self, entry, stat, now):
+        """Return the report; a rename sets the time of change, and so says when it was complete."""
+        began_at = self.partial.get(stat.st_ino)
+        at = stat.st_ctime if (began_at or now - 5) <= stat.st_ctime <= now else now
+        seconds = None if began_at is None else round(max(0.0, at - began_at), 3)
+        size = stat.st_size if entry.is_file() else size_of(entry.path)
+        return {"name": entry.name, "at": round(at, 6), "seconds": seconds, "bytes": size}
+
+
+def size_of(folder):
+    """Return the bytes of the files below a folder, of the first 10,000 entries."""
+    total, counted = 0, 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            counted += 1
+            if counted > ENTRIES_COUNTED:
+                return total
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
 
 def watch(run):
-    """Begin to watch."""
+    """Take samples for ever."""
+    sampler, pause = Sampler(run.child, run.settings.gpus), 1.0  # a short job has one too
+    while True:
+        time.sleep(pause)
+        run.poster.samples.append({"at": time.time(), "series": sampler.sample()})
+        run.poster.tell()
+        pause = run.poster.sample_seconds
+
+
+def watch_checkpoints(run, checkpoints):
+    """Report complete checkpoints until the command has ended; the file is for the courier."""
+    is_over = False
+    while not is_over:
+        is_over = run.has_ended.wait(1.0)
+        for found in checkpoints.look():
+            run.folder.add("checkpoints", found)
+            run.poster.checkpoints.append(found)
+            run.poster.tell()
+
+
+def spawn(work, *arguments):
+    """Do the work in a thread; a fault there is told and must not end the command."""
+
+    def guarded():
+        while True:
+            try:
+                return work(*arguments)
+            except Exception as error:
+                complain("%s: %r" % (work.__name__, error))
+                time.sleep(5)
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    return thread
 
 
 # The folder, and the two verbs
@@ -1122,6 +1357,19 @@ class Folder:
                 return json.load(file)
         except (OSError, ValueError):
             return None
+
+    def add(self, name, value):
+        """Add a line to a file of values, if the disk has room."""
+        with contextlib.suppress(OSError), open(self.path(name), "a") as file:
+            file.write(json.dumps(value) + "\n")
+
+    def read_all(self, name):
+        """Return the values that were added under that name."""
+        values = []
+        with contextlib.suppress(OSError, ValueError), open(self.path(name)) as file:
+            for line in file:
+                values.append(json.loads(line))
+        return values
 
     def write(self, name, value):
         """Write it whole or not at all; a full disk must not stop the command."""
@@ -1170,6 +1418,7 @@ def deliver(settings, name):
         return 0
     journal = Journal.recover(folder.path("spool"))
     poster = Poster(journal, Portal(settings.url, settings.token), identity)
+    poster.checkpoints = folder.read_all("checkpoints")
     poster.finish(folder.read("exit.json"))
     poster.work(until)
     if poster.is_refused or not poster.is_delivered():
