@@ -25,3 +25,9 @@ def owner_of(cluster: Cluster, team: Team) -> str:
     if cluster.scheduler == SchedulerKind.LOCAL and settings.HAS_WALL:
         return str(FIRST_UID + team.number)
     return ""
+
+
+def portal_url_for(cluster: Cluster) -> str:
+    """Return the address at which the cluster's nodes reach the portal."""
+    is_here = cluster.scheduler == SchedulerKind.LOCAL
+    return settings.LOOPBACK_URL if is_here else settings.PUBLIC_URL

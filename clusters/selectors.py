@@ -1,5 +1,10 @@
 """Questions about clusters; each that a person asks starts from the actor."""
 
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Final
+
 from django.db.models import Q, QuerySet
 
 from clusters.models import Cluster
@@ -8,6 +13,8 @@ from portal.core.errors import NotFound
 from portal.teams import selectors as teams
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Scope
+
+AGENT: Final = Path(__file__).parent / "agent" / "slipway_agent.py"
 
 
 def clusters_for(actor: Actor) -> QuerySet[Cluster]:
@@ -54,3 +61,14 @@ def cluster_by_id(cluster_id: str) -> Cluster:
 def teams_of(cluster: Cluster) -> list[Team]:
     """Return the teams that are assigned to the cluster, by name."""
     return list(cluster.teams.order_by("name"))
+
+
+def agent_source() -> bytes:
+    """Return the node agent's file."""
+    return AGENT.read_bytes()
+
+
+@cache
+def agent_sha256() -> str:
+    """Return its SHA-256, in hexadecimal."""
+    return hashlib.sha256(agent_source()).hexdigest()

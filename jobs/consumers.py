@@ -1,1 +1,111 @@
-"""Sockets of jobs."""
+"""The socket of a job's log: `/ws/v1/jobs/{id}/logs?stream=all&offset=N`."""
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+
+from jobs import filters, selectors
+from jobs.follow import follow
+from jobs.logs.read import Part
+from jobs.logs.text import cut
+from portal.core.errors import Invalid
+from portal.teams.sockets import TRY_AGAIN_LATER, PersonSocket
+
+log = logging.getLogger(__name__)
+FRAME_BYTES: Final = 64 << 10
+DRAIN_SECONDS: Final = 30
+WRONG_QUERY: Final = 4400
+TOO_SLOW: Final = 4008
+DONE: Final = 1000
+
+
+class LogConsumer(PersonSocket):
+    """Sends a log from an offset on: chunks, gaps, and at last `end`.
+
+    One frame is under way at a time; whoever does not take it within 30 s is closed with 4008 and
+    resumes by the last `next_offset`.
+    """
+
+    speaker: "asyncio.Task[None] | None" = None
+    team: str = ""
+
+    async def check(self) -> None:
+        """Ask whether the job is the actor's to see; hear when a role in its team changes."""
+        name = self.scope["url_route"]["kwargs"]["job"]
+        job = await database_sync_to_async(selectors.job_for)(self.actor, name)
+        if not self.team:
+            self.team = f"team.{job.team_id}"
+            await self.channel_layer.group_add(self.team, self.channel_name)
+
+    async def begin(self) -> None:
+        """Start sending from where the query says."""
+        query = parse_qs(self.scope["query_string"].decode("latin-1"))
+        try:
+            wanted = filters.piece({name: values[-1] for name, values in query.items()})
+        except Invalid as error:
+            await self.send_json({"type": "error", "message": error.errors[0].message})
+            await self.close(code=WRONG_QUERY)
+            return
+        self.speaker = asyncio.create_task(self._speak(wanted.stream, wanted.offset))
+
+    async def end(self) -> None:
+        """Stop sending."""
+        if self.speaker is not None and self.speaker is not asyncio.current_task():
+            self.speaker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.speaker
+        if self.team:
+            await self.channel_layer.group_discard(self.team, self.channel_name)
+
+    async def _speak(self, stream: str, offset: int) -> None:
+        job = self.scope["url_route"]["kwargs"]["job"]
+        try:
+            async with contextlib.aclosing(follow(job, stream=stream, offset=offset)) as parts:
+                async for part in parts:
+                    offset = part.next_offset
+                    for frame in frames_of(part):
+                        await asyncio.wait_for(self.send_json(frame), DRAIN_SECONDS)
+            await self.send_json({"type": "end", "next_offset": max(offset, 0)})
+            await self.close(code=DONE)
+        except TimeoutError:
+            await self.close(code=TOO_SLOW)
+        except Exception:  # the reader of the page comes back by its offset
+            log.exception("log socket failed")
+            await self.close(code=TRY_AGAIN_LATER)
+
+
+def frames_of(part: Part) -> "list[dict[str, Any]]":
+    """Return a part as frames of at most 64 KiB."""
+    if part.gap:
+        return [
+            {
+                "type": "gap",
+                "offset": part.offset,
+                "next_offset": part.next_offset,
+                "line": part.line,
+                "reason": part.gap,
+                "text": part.data.decode("utf-8", "replace"),
+            }
+        ]
+    frames = []
+    offset, line = part.offset, part.line
+    for data in cut(part.data, most=FRAME_BYTES):
+        frames.append(
+            {
+                "type": "chunk",
+                "offset": offset,
+                "next_offset": offset + len(data),
+                "line": line,
+                "text": data.decode("utf-8", "replace"),
+                "stream": part.stream,
+                "rank": part.rank,
+                "attempt": part.attempt,
+                "at": part.at,
+            }
+        )
+        offset, line = offset + len(data), line + data.count(b"\n")
+    return frames

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from django.db.models import QuerySet
 
+from jobs.logs.posts import MOST_OFFSET, MOST_RANK, STREAMS
 from jobs.models import Job
 from jobs.states import Phase
-from portal.core.errors import Invalid, Refused
+from portal.core.errors import Invalid
 from portal.teams.filters import instant
+
+MOST_TAIL: Final = 100_000
 
 
 def jobs(rows: QuerySet[Job], wanted: Mapping[str, str]) -> QuerySet[Job]:
@@ -45,32 +49,42 @@ def _phases(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Which part of a job's output is asked for."""
+    """Which part of a job's log is asked for; a negative offset counts from the end."""
 
     stream: str
     offset: int
     limit: int
+    attempt: int | None = None
+    rank: int | None = None
+    tail: int | None = None
+    """Only so many lines before the end."""
 
 
 def piece(wanted: Mapping[str, str]) -> Piece:
-    """Read `stream`, `offset` and `limit` of a query. Raises `Invalid`, `Refused` for `all`."""
-    stream = wanted.get("stream", "stdout")
-    if stream == "all":
-        message = "The merged log is not kept yet. Ask for stdout or stderr."
-        raise Refused("unsupported", message)
-    if stream not in ("stdout", "stderr"):
-        raise Invalid.at("stream", "Choose stdout or stderr.")
+    """Read which part of a log a query names. Raises `Invalid`."""
+    stream = wanted.get("stream", "all")
+    if stream not in ("all", *STREAMS):
+        raise Invalid.at("stream", "Choose all, stdout or stderr.")
     return Piece(
         stream=stream,
-        offset=_number(wanted, "offset", default=0, least=0, most=1 << 50),
+        offset=_number(wanted, "offset", default=0, least=-MOST_OFFSET, most=MOST_OFFSET),
         limit=_number(wanted, "limit", default=1 << 18, least=1, most=1 << 20),
+        attempt=_number(wanted, "attempt", default=None, least=1, most=MOST_RANK),
+        rank=_number(wanted, "rank", default=None, least=0, most=MOST_RANK),
+        tail=_number(wanted, "tail", default=None, least=1, most=MOST_TAIL),
     )
 
 
-def _number(wanted: Mapping[str, str], name: str, *, default: int, least: int, most: int) -> int:
+Default = TypeVar("Default", int, None)
+
+
+def _number(
+    wanted: Mapping[str, str], name: str, *, default: Default, least: int, most: int
+) -> int | Default:
     text = wanted.get(name, "").strip()
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+    digits = text.removeprefix("-") if least < 0 else text
+    if not (digits.isascii() and digits.isdigit() and least <= int(text[:20]) <= most):
         raise Invalid.at(name, f"Give a whole number from {least:,} to {most:,}.")
     return int(text)

@@ -5,6 +5,7 @@ from django.db.models.functions import Now
 
 from clusters.models import Cluster
 from jobs.states import Phase
+from portal.core import crypto
 from portal.core.fields import OrderedJSONField, id_field
 from portal.core.turns import Turn
 from portal.teams.models import Team, User, slug_validator
@@ -87,6 +88,7 @@ class Job(Turn):
     tags = models.JSONField(default=dict)
     placement = models.JSONField(default=dict)
     retry_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
+    resumed_from = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
     stop_reason = models.CharField(max_length=30, blank=True, help_text="the wish to stop, and why")
     stopped_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
@@ -150,3 +152,83 @@ class JobEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id} {self.kind} {self.phase}"
+
+
+class Attempt(models.Model):
+    """One try of a job, and what its agent reported; reports are observations, never status."""
+
+    id = id_field()
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    token_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256, hexadecimal")
+    token_sealed = models.BinaryField(
+        null=True, help_text="so that submitting twice gives the same; gone once submitted"
+    )
+    secrets_nonce = models.CharField(max_length=64, blank=True, help_text="who took the secrets")
+    agent = models.JSONField(null=True, help_text="host, python and version, of the first post")
+    exit = models.JSONField(null=True, help_text="how the command ended, as the agent saw it")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} attempt {self.number}"
+
+
+class Checkpoint(models.Model):
+    """A complete checkpoint that an agent saw appear."""
+
+    id = models.BigAutoField(primary_key=True)
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="checkpoints")
+    attempt = models.PositiveIntegerField()
+    rank = models.PositiveIntegerField(default=0)
+    folder = models.CharField(max_length=1000, blank=True, help_text="absolute, on its node")
+    name = models.CharField(max_length=255)
+    at = models.DateTimeField()
+    seconds = models.FloatField(null=True, help_text="how long writing took, when it is known")
+    bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["job", "attempt", "rank", "name"], name="checkpoint_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LogCursor(models.Model):
+    """Where a job's log ends; its row lock orders all who append. Lines are in `jobs_logchunk`."""
+
+    job = models.OneToOneField(
+        Job, on_delete=models.CASCADE, primary_key=True, related_name="log_cursor"
+    )
+    position = models.BigIntegerField(default=0, help_text="bytes of the merged log")
+    lines = models.BigIntegerField(default=0, help_text="newlines in it")
+    streams = models.JSONField(default=dict, help_text="stream → its bytes and newlines")
+    sources = models.JSONField(
+        default=dict, help_text="attempt.restart.rank.stream → offset up to which all is there"
+    )
+    first_day = models.DateField(null=True, help_text="of its chunks; older partitions have none")
+    followed_until = models.DateTimeField(null=True, help_text="somebody reads along")
+    archived_at = models.DateTimeField(null=True, help_text="compacted into one object")
+    archive = models.CharField(max_length=200, blank=True, help_text="name in the file storage")
+    frames = models.BinaryField(null=True, help_text="index of the object; see jobs.logs.frames")
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["job"], name="log_not_archived", condition=models.Q(archived_at=None)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"log of {self.job_id}"
+
+
+ATTEMPT_TOKENS = crypto.column(Attempt, "token_sealed")

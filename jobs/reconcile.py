@@ -14,12 +14,14 @@ from clusters import connect
 from clusters import selectors as clusters
 from clusters import services as cluster_services
 from clusters.schedulers.contract import Resources, Scheduler, Signal, SubmitRequest
-from jobs import selectors, wakeups
+from jobs import bootstrap, selectors, wakeups
 from jobs import spec as specs
 from jobs.admission import Demand, Verdict, Waiting, admit
 from jobs.models import Job
 from jobs.plan import Cancel, Go, Snapshot, Submit, Wait, plan
+from jobs.services import attempts, jobs
 from jobs.services.jobs import limits_of, tell
+from jobs.spec import Spec
 from jobs.states import Phase, Reason
 from jobs.values import seen_from_json, seen_to_json
 from portal.core import push, turns
@@ -92,10 +94,9 @@ def _write_verdict(job: Job, verdict: Verdict) -> None:
 def _look(taken: Taken) -> timedelta | None:
     """Ask the scheduler once about all live jobs of the cluster; write what changed."""
     cluster = clusters.cluster_by_id(taken.id)
-    jobs = list(selectors.outside_on(cluster.pk))
-    if not jobs:
+    keys = {selectors.key_of(job): job for job in selectors.outside_on(cluster.pk)}
+    if not keys:
         return None
-    keys = {selectors.key_of(job): job for job in jobs}
     try:
         seen = connect.scheduler_of(cluster).observe(list(keys))
     except (Unavailable, Denied) as error:
@@ -136,8 +137,9 @@ def _pass(taken: Taken) -> timedelta | None:
 def _submit(taken: Taken, job: Job) -> timedelta | None:
     """Make the job exist outside; a second time finds the first."""
     scheduler = connect.scheduler_of(job.cluster)
+    token = attempts.token_of(job)
     try:
-        external_id = scheduler.submit(_request(job))
+        external_id = scheduler.submit(_request(job, token=token))
     except Rejected as error:
         end = Go(phase=Phase.FAILED, reason=Reason.REJECTED, message=error.message, ended_at=_now())
         _go(taken, job, end)
@@ -182,6 +184,8 @@ def _go(taken: Taken, job: Job, step: Go, **more: Any) -> None:
     with transaction.atomic():
         if not turns.apply(taken, **columns):
             return
+        if step.phase is Phase.SUBMITTED and not step.next_restart:
+            attempts.forget_token(job)
         tell(
             job,
             kind="phase",
@@ -210,6 +214,7 @@ def _look_soon(job: Job) -> None:
 
 def _hint(job: Job) -> None:
     push.hint(f"team.{job.team_id}", kind="job", job=job.pk)
+    push.hint(f"log.{job.pk}", job=job.pk)
 
 
 def _demand(job: Job) -> Demand:
@@ -247,31 +252,49 @@ def _stop_reason(job: Job) -> Reason | None:
     return Reason(job.reason) if job.phase == Phase.STOPPING and job.reason else None
 
 
-def _request(job: Job) -> SubmitRequest:
+def _request(job: Job, *, token: str) -> SubmitRequest:
     spec = specs.parse(job.version.spec)
     arguments = specs.argv_of(spec, job.parameters)
-    named = {f"SLIPWAY_ARGUMENT_{n}": value for n, value in enumerate(arguments)}
-    words = " ".join(f'"${{{name}}}"' for name in named)
+    agent = {
+        "SLIPWAY_AGENT_URL": connect.portal_url_for(job.cluster),
+        "SLIPWAY_AGENT_TOKEN": token,
+        "SLIPWAY_AGENT_SECRETS": "1" if spec.secrets else "",
+    }
     return SubmitRequest(
         key=selectors.key_of(job),
         name=job.name,
         owner=connect.owner_of(job.cluster, job.team),
-        script=specs.script_of(spec) if spec.script else f"exec {words}\n",
+        script=jobs.script_of(spec, job.parameters),
         environment={
             **specs.environment_of(job.parameters),
-            **named,
+            **bootstrap.environment_of(arguments),
             **spec.env,
-            "SLIPWAY_JOB_ID": job.pk,
-            "SLIPWAY_ATTEMPT": str(job.attempt),
-            "SLIPWAY_NODES": str(job.nodes),
-            "SLIPWAY_NODE_RANK": "0",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": "29500",
+            **_own_variables(job, spec),
+            **agent,
         },
         resources=Resources(**job.resources),
         time_limit_seconds=job.time_limit_seconds,
         placement=job.placement,
     )
+
+
+def _own_variables(job: Job, spec: Spec) -> dict[str, str]:
+    """Return what every job sees; see the contract's "What a job sees"."""
+    seen = {
+        "SLIPWAY_JOB_ID": job.pk,
+        "SLIPWAY_ATTEMPT": str(job.attempt),
+        "SLIPWAY_NODES": str(job.nodes),
+        "SLIPWAY_NODE_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+    }
+    if spec.checkpoint.path:
+        is_shared = spec.checkpoint.path.startswith("/")
+        path = f"{spec.checkpoint.path.rstrip('/')}/{job.pk}" if is_shared else spec.checkpoint.path
+        seen["SLIPWAY_CHECKPOINT_DIR"] = path
+    if resume := selectors.resume_path(job):
+        seen["SLIPWAY_RESUME_FROM"] = resume
+    return seen
 
 
 def _now() -> datetime:

@@ -1,5 +1,9 @@
 """Socket paths of jobs."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-websocket_urlpatterns: list[URLPattern] = []
+from jobs.consumers import LogConsumer
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/v1/jobs/<slug:job>/logs", LogConsumer.as_asgi(), name="ws-job-logs"),  # type: ignore[arg-type] # Channels' views
+]

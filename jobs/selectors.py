@@ -1,17 +1,21 @@
 """Questions about jobs; each that a person asks starts from the actor."""
 
 from collections import Counter
+from datetime import timedelta
 
 from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
 from jobs import plan
-from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
+from jobs.models import Attempt, Checkpoint, DefinitionVersion, Job, JobDefinition, JobEvent
 from jobs.states import Phase
 from jobs.values import Usage
 from portal.core.errors import NotFound
 from portal.teams import selectors as teams
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Scope
+
+SILENT_SECONDS = 60
 
 
 def usage_of(team: Team) -> Usage:
@@ -144,6 +148,41 @@ def key_of(job: Job) -> str:
 def is_over(job: Job) -> bool:
     """Tell whether nothing happens to the job any more."""
     return Phase(job.phase).is_final
+
+
+def is_log_complete(job_id: str) -> bool:
+    """Tell whether no line will come any more: the job is over, and its agent has said so.
+
+    An agent that was killed cannot say so; it is given a minute after the end.
+    """
+    job = (
+        Job.objects.filter(pk=job_id).values("phase", "attempt", "submitted_at", "ended_at").first()
+    )
+    if job is None or not Phase(job["phase"]).is_final:
+        return job is None
+    if job["submitted_at"] is None:
+        return True
+    attempts = Attempt.objects.filter(job=job_id, number=job["attempt"])
+    if attempts.exclude(exit=None).exists():
+        return True
+    late = Now() - timedelta(seconds=SILENT_SECONDS)
+    return Job.objects.filter(pk=job_id, ended_at__lt=late).exists()
+
+
+def resume_path(job: Job) -> str:
+    """Return the path of the checkpoint to begin from; empty without one.
+
+    It is the last complete one of an earlier attempt, else that of the job which this one resumes.
+    """
+    found = last_checkpoint(job) or (
+        last_checkpoint(job.resumed_from) if job.resumed_from else None
+    )
+    return f"{found.folder}/{found.name}" if found else ""
+
+
+def last_checkpoint(job: Job) -> Checkpoint | None:
+    """Return the job's last complete checkpoint that says where it is."""
+    return job.checkpoints.exclude(folder="").order_by("-at", "-id").first()
 
 
 def built_in(slug: str) -> JobDefinition | None:

@@ -172,10 +172,43 @@ class StorySerializer(serializers.ModelSerializer[JobEvent]):
         read_only_fields = fields
 
 
+class PartSerializer(serializers.Serializer[Any]):
+    """Bytes of one source in a row; with `gap`, a sentence in place of bytes that are not there."""
+
+    offset = serializers.IntegerField()
+    next_offset = serializers.IntegerField()
+    line = serializers.IntegerField(help_text="newlines before the offset")
+    text = serializers.CharField()
+    stream = serializers.CharField()
+    rank = serializers.IntegerField()
+    attempt = serializers.IntegerField()
+    at = serializers.FloatField(help_text="seconds since 1970, by the node's clock")
+    gap = serializers.CharField(allow_null=True)
+
+
 class LogSerializer(serializers.Serializer[Any]):
-    """A piece of a job's output; offsets count raw bytes."""
+    """A piece of a job's log; offsets count raw bytes."""
 
     offset = serializers.IntegerField()
     next_offset = serializers.IntegerField()
     complete = serializers.BooleanField(help_text="nothing follows, now or later")
+    size = serializers.IntegerField(help_text="bytes so far")
+    lines = serializers.IntegerField(help_text="newlines so far")
+    text = serializers.CharField(required=False)
+    parts = PartSerializer(many=True, required=False)
+
+
+class HitSerializer(serializers.Serializer[Any]):
+    """A line that holds the text."""
+
+    offset = serializers.IntegerField(help_text="of the text")
+    line = serializers.IntegerField(help_text="from 0")
     text = serializers.CharField()
+
+
+class HitsSerializer(serializers.Serializer[Any]):
+    """What a stretch of a log holds."""
+
+    hits = HitSerializer(many=True)
+    next_offset = serializers.IntegerField()
+    complete = serializers.BooleanField()

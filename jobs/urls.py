@@ -4,13 +4,16 @@ from django.urls import URLPattern, URLResolver, path
 
 from jobs.api import definitions as rest_definitions
 from jobs.api import jobs as rest
+from jobs.api import logs as rest_logs
 from jobs.api import quotas as rest_quotas
-from jobs.views import definitions, jobs, quotas
+from jobs.views import definitions, job, jobs, quotas
 
 pages: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", quotas.quotas, name="team-quotas"),
     path("jobs", jobs.index, name="jobs"),
-    path("jobs/<slug:job>", jobs.one, name="job"),
+    path("jobs/<slug:job>", job.log, name="job"),
+    path("jobs/<slug:job>/story", job.story, name="job-story"),
+    path("jobs/<slug:job>/script", job.script, name="job-script"),
     path("jobs/<slug:job>/stop", jobs.stop, name="job-stop"),
     path("jobs/<slug:job>/retry", jobs.retry, name="job-retry"),
     path("definitions/<slug:definition>/launch", jobs.launch, name="launch"),
@@ -39,5 +42,6 @@ api: list[URLPattern | URLResolver] = [
     path("jobs/<slug:job>/stop", rest.StopJob.as_view(), name="api-job-stop"),
     path("jobs/<slug:job>/retry", rest.RetryJob.as_view(), name="api-job-retry"),
     path("jobs/<slug:job>/events", rest.Story.as_view(), name="api-job-events"),
-    path("jobs/<slug:job>/logs", rest.Logs.as_view(), name="api-job-logs"),
+    path("jobs/<slug:job>/logs", rest_logs.Logs.as_view(), name="api-job-logs"),
+    path("jobs/<slug:job>/logs/search", rest_logs.SearchLogs.as_view(), name="api-job-logs-search"),
 ]

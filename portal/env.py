@@ -195,6 +195,11 @@ class Env:
         return f"redis+socket://{login}{parts.path}?virtual_host={words.get('db', '0')}"
 
     @property
+    def loopback_url(self) -> str:
+        """Address of the portal for programs of this machine."""
+        return f"http://{_host(self.host)}:{self.port}"
+
+    @property
     def has_wall(self) -> bool:
         """Whether local jobs run as users of their own; that takes root."""
         return os.geteuid() == 0

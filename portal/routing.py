@@ -9,7 +9,8 @@ from django.urls import path, re_path
 
 from clusters.routing import websocket_urlpatterns as of_clusters
 from jobs.routing import websocket_urlpatterns as of_jobs
-from portal.consumers import FeedConsumer, is_bearer
+from portal.consumers import FeedConsumer
+from portal.teams.sockets import is_bearer
 
 websocket_urlpatterns: list[Any] = [
     path("ws/v1/feed", FeedConsumer.as_asgi(), name="ws-feed"),  # type: ignore[arg-type] # Channels' views

@@ -39,6 +39,11 @@ WEBHOOK_ALLOW_PRIVATE = False  # the tests' own receiver listens on loopback
 LOCAL_JOBS_FOLDER = env.local_jobs_folder
 HAS_WALL = env.has_wall
 SWEEP_SECONDS = env.sweep_seconds
+HOME = env.home
+DISK_FLOOR_BYTES = env.disk_floor_bytes
+LOG_MAX_BYTES = env.log_max_bytes
+LOG_DAYS = env.log_days
+LOOPBACK_URL = env.loopback_url
 
 INSTALLED_APPS = [
     "django.contrib.auth",

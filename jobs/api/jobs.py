@@ -1,6 +1,5 @@
 """REST of jobs: submit, list, look, stop, run again, and the story."""
 
-from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -8,9 +7,8 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters import asks
 from clusters import selectors as clusters
-from jobs import filters, logs, selectors
+from jobs import filters, selectors
 from jobs import serializers as shapes
 from jobs.services import jobs
 from jobs.services.jobs import Wanted
@@ -98,33 +96,6 @@ class RetryJob(JobView):
         """Submit the job that has ended once more, as a new job."""
         made = jobs.retry(self.actor, self.job())
         return Response(self.shown(made), status=status.HTTP_201_CREATED)
-
-
-class Logs(JobView):
-    """What a job has written."""
-
-    @extend_schema(
-        parameters=[
-            OpenApiParameter("stream", str, enum=["stdout", "stderr"], description="stdout"),
-            OpenApiParameter("offset", int, description="in raw bytes; 0"),
-            OpenApiParameter("limit", int, description="bytes, up to 1 MiB; 262144"),
-        ],
-        responses=shapes.LogSerializer,
-    )
-    def get(self, request: Request, job: str) -> Response:
-        """Return a piece of a stream of the newest attempt, and where the next begins."""
-        row = self.job()
-        wanted = filters.piece(request.query_params)
-        is_over = selectors.is_over(row)
-        output = asks.read_output(
-            row.cluster_id,
-            selectors.key_of(row),
-            stream=wanted.stream,
-            offset=wanted.offset,
-            limit=wanted.limit,
-        )
-        complete = is_over and len(output.data) < wanted.limit
-        return Response(asdict(logs.as_text(output.data, offset=wanted.offset, complete=complete)))
 
 
 class Story(JobView):

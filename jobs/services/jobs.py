@@ -9,14 +9,15 @@ from django.db import transaction
 from clusters import selectors as clusters
 from clusters.schedulers.contract import Resources
 from clusters.values import ClusterFacts
+from jobs import bootstrap, wakeups
 from jobs import spec as specs
-from jobs import wakeups
 from jobs.admission import Demand, Limits, refusal
 from jobs.models import DefinitionVersion, Job, JobEvent
 from jobs.spec import Spec
 from jobs.states import Phase, Reason
 from portal.core.errors import Conflict, FieldError, Invalid, Refused
 from portal.core.turns import make_due
+from portal.teams import selectors as teams
 from portal.teams.models import Limit, Team
 from portal.teams.roles import Actor, Permission
 from portal.teams.services.access import require
@@ -170,6 +171,15 @@ def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
     return Resources(**{**spec.resources, **given})
 
 
+def script_of(spec: Spec, parameters: Mapping[str, Any]) -> str:
+    """Return the exact script that a scheduler is given for a job."""
+    return bootstrap.render(
+        script=specs.script_of(spec) if spec.script else "",
+        arguments=len(specs.argv_of(spec, parameters)),
+        agent_sha256=clusters.agent_sha256(),
+    )
+
+
 def _checked_parameters(spec: Spec, wanted: Wanted) -> dict[str, Any]:
     values, faults = specs.bind(spec, wanted.parameters)
     faults += specs.check_resources(wanted.resources)
@@ -199,12 +209,11 @@ def _refuse(actor: Actor, spec: Spec, wanted: Wanted, resources: Resources) -> N
     if spec.image and wanted.cluster.is_local:
         message = "The local cluster runs no containers. Leave the image out, or choose another."
         raise Refused("image_unsupported", message)
-    if spec.secrets and wanted.cluster.is_local:
-        message = (
-            "This cluster has no safe way for secrets to a job yet. "
-            "Leave secrets out of the definition."
-        )
-        raise Refused("no_route_for_secrets", message)
+    missing = teams.missing_secrets(wanted.team, spec.secrets.values())
+    if missing:
+        names = ", ".join(missing)
+        message = f"The team has no secret {names}. A manager can store it on the team's page."
+        raise Refused("secret_missing", message)
     demand = Demand(
         nodes=resources.nodes,
         gpus=resources.nodes * resources.gpus_per_node,

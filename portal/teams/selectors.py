@@ -1,5 +1,6 @@
 """Questions about people and teams; each that a person asks starts from the actor."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from allauth.usersessions.models import UserSession
@@ -244,3 +245,12 @@ def _no_team() -> NotFound:
 def _see_site(actor: Actor) -> None:
     if not actor.can(Permission.SITE_VIEW):
         raise NotAllowed("not_allowed", "Only a site admin or auditor may see this.")
+
+
+def missing_secrets(team: Team, names: Iterable[str]) -> list[str]:
+    """Return which of these secrets the team does not have, by name."""
+    wanted = set(names)
+    if not wanted:
+        return []
+    there = Secret.objects.filter(team=team, name__in=wanted).values_list("name", flat=True)
+    return sorted(wanted - set(there))

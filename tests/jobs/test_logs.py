@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.logs import as_text
+from jobs.logs.text import as_text
 
 
 @given(st.text(), st.integers(1, 7))

@@ -31,6 +31,7 @@ from clusters.schedulers.local.machine import Machine, Slots
 from portal.core.errors import Rejected, Unavailable
 
 RUNNER = Path(runner.__file__)
+AGENT = Path(__file__).parents[2] / "agent" / "slipway_agent.py"
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STREAMS = ("stdout", "stderr")
@@ -79,8 +80,10 @@ class LocalScheduler:
             self._prepare()
             seen = {key: found for key in keys if (found := self._look(key)) is not None}
             for key, found in seen.items():
-                if found.stage is Stage.ENDED:
-                    (self.folder / "live" / key).unlink(missing_ok=True)
+                live = self.folder / "live" / key
+                if found.stage is Stage.ENDED and live.exists():
+                    self._send_courier(self._of(key))
+                    live.unlink(missing_ok=True)
             self._start_waiting()
         return seen
 
@@ -154,11 +157,8 @@ class LocalScheduler:
                 path.chmod(0o711)
             (self.folder / "live").chmod(0o700)
             self._check_way()
-        copy = self.folder / "runner.py"
-        if not copy.exists() or copy.read_bytes() != RUNNER.read_bytes():
-            shutil.copyfile(RUNNER, copy.with_suffix(".new"))
-            copy.with_suffix(".new").chmod(0o644)
-            copy.with_suffix(".new").rename(copy)
+        for source, name in ((RUNNER, "runner.py"), (AGENT, "agent.py")):
+            _keep_copy(source, self.folder / name)
 
     def _check_way(self) -> None:
         """Raise `Unavailable` when the users of jobs cannot come to their folders."""
@@ -187,7 +187,13 @@ class LocalScheduler:
         spec = {
             "argv": [str(script)] if has_shebang else ["/bin/sh", str(script)],
             "folder": str(run / "work"),
-            "environment": {"PATH": PATH, "HOME": str(run / "work"), **request.environment},
+            "environment": {
+                "PATH": PATH,
+                "HOME": str(run / "work"),
+                "SLIPWAY_AGENT_FILE": str(self.folder / "agent.py"),
+                "SLIPWAY_AGENT_DIR": str(run / "agent"),
+                **request.environment,
+            },
             "time_limit_seconds": request.time_limit_seconds,
             "cpus": request.resources.cpus_per_node,
             "gpus": request.resources.gpus_per_node,
@@ -235,22 +241,34 @@ class LocalScheduler:
         self._start(folder, spec)
 
     def _start(self, folder: Path, spec: dict[str, Any]) -> None:
-        """Start the runner as a session of its own whose parent is init."""
-        subprocess.run(  # noqa: S603 - our own runner
-            [
-                *("/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh"),
-                *self._as_owner(spec, "run", str(folder)),
-            ],
-            env={"PATH": PATH},
+        """Start the runner."""
+        self._detach(self._as_owner(spec, "run", str(folder)), {})
+
+    def _send_courier(self, folder: Path) -> None:
+        """Let what the job's agent could not deliver be delivered, as the job's user."""
+        left = folder / "run" / "agent"
+        spec = _read(folder / "spec.json")
+        if spec is None or not (left / "agent.json").exists() or (left / "delivered").exists():
+            return
+        named = ("SLIPWAY_AGENT_URL", "SLIPWAY_AGENT_TOKEN")
+        given = {name: spec["environment"].get(name, "") for name in named}
+        program = str(self.folder / "agent.py")
+        self._detach(self._as_owner(spec, "deliver", str(left), program=program), given)
+
+    def _detach(self, command: list[str], environment: Mapping[str, str]) -> None:
+        """Start a program as a session of its own whose parent is init."""
+        subprocess.run(  # noqa: S603 - our own runner or agent
+            [*("/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh"), *command],
+            env={"PATH": PATH, **environment},
             cwd="/",
             check=True,
             start_new_session=True,
         )
 
-    def _as_owner(self, spec: dict[str, Any], *arguments: str) -> list[str]:
-        """Return the command that runs the runner as the job's user."""
+    def _as_owner(self, spec: dict[str, Any], *arguments: str, program: str = "") -> list[str]:
+        """Return the command that runs the runner, or another program, as the job's user."""
         python = next((p for p in PYTHONS if Path(p).exists()), "python3")
-        command = [python, "-I", str(self.folder / "runner.py"), *arguments]
+        command = [python, "-I", program or str(self.folder / "runner.py"), *arguments]
         if not self.wall:
             return command
         ids = (f"--reuid={spec['owner']}", f"--regid={spec['owner']}")
@@ -350,6 +368,16 @@ def _write(path: Path, value: dict[str, Any], *, group: int | None = None) -> No
 
 def _instant(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def _keep_copy(source: Path, copy: Path) -> None:
+    """Put a file beside the jobs for their users to read; whole or not at all."""
+    if copy.exists() and copy.read_bytes() == source.read_bytes():
+        return
+    new = copy.with_suffix(".new")
+    shutil.copyfile(source, new)
+    new.chmod(0o644)
+    new.rename(copy)
 
 
 @contextlib.contextmanager
