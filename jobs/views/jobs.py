@@ -1,4 +1,4 @@
-"""Pages of jobs: the list, one job with its output and story, and the launch form."""
+"""Pages of jobs: the list, the launch form, and the acts on one job."""
 
 from typing import Any
 
@@ -9,21 +9,18 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from clusters import asks
 from clusters import selectors as clusters
-from jobs import filters, forms, logs, selectors
+from jobs import filters, forms, selectors
 from jobs import spec as specs
 from jobs.services import jobs
 from jobs.services.jobs import Wanted
 from jobs.states import Phase
-from portal.core.errors import Invalid, OutsideError
+from portal.core.errors import Invalid
 from portal.core.pages import act, attempt, both, numbered
 from portal.teams import selectors as teams
 from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
-
-SHOWN_BYTES = 1 << 18
 
 
 @login_required
@@ -44,40 +41,6 @@ def index(request: HttpRequest) -> HttpResponse:
         "may_launch": bool(_launching(actor)),
     }
     return render(request, "jobs/jobs.html", context)
-
-
-@login_required
-@require_safe
-def one(request: HttpRequest, job: str) -> HttpResponse:
-    """Show a job: how far it is, what it wrote, what happened, what it ran."""
-    actor = actor_of(request)
-    row = selectors.job_for(actor, job)
-    is_own = row.owner_id == actor.user_id
-    stops = Permission.JOBS_LAUNCH if is_own else Permission.JOBS_STOP_ANY
-    context = {
-        "here": "jobs",
-        "job": row,
-        "story": selectors.story_of(actor, row),
-        "outputs": [_output(row, stream) for stream in ("stdout", "stderr")],
-        "is_over": selectors.is_over(row),
-        "may_stop": actor.can(stops, team_id=row.team_id),
-        "may_launch": actor.can(Permission.JOBS_LAUNCH, team_id=row.team_id),
-    }
-    return render(request, "jobs/job.html", context)
-
-
-def _output(row: Any, stream: str) -> dict[str, Any]:
-    """Return the first part of a stream; the rest is a download of REST."""
-    if row.submitted_at is None:
-        return {"stream": stream, "text": "", "more": False}
-    try:
-        output = asks.read_output(
-            row.cluster_id, selectors.key_of(row), stream=stream, offset=0, limit=SHOWN_BYTES
-        )
-    except OutsideError as error:
-        return {"stream": stream, "text": "", "error": error.message}
-    piece = logs.as_text(output.data, offset=0, complete=selectors.is_over(row))
-    return {"stream": stream, "text": piece.text, "more": len(output.data) == SHOWN_BYTES}
 
 
 @login_required

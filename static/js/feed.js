@@ -31,10 +31,20 @@ function placeIn(part) {
   };
 }
 
+// Parts that are fetched at once share one answer; a later hint never gets an older one.
+const asked = new Map();
+
+function ask(url) {
+  if (!asked.has(url)) {
+    asked.set(url, fetch(url).then(async (answer) => (answer.ok && !answer.redirected ? answer.text() : "")));
+    setTimeout(() => asked.delete(url));
+  }
+  return asked.get(url);
+}
+
 async function refresh(part) {
-  const answer = await fetch(part.dataset.refresh);
-  if (!answer.ok || answer.redirected) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+  const html = await ask(part.dataset.refresh);
+  const fresh = new DOMParser().parseFromString(html, "text/html").getElementById(part.id);
   if (!fresh || fresh.innerHTML === part.innerHTML) return;
   const isTyping = document.activeElement.matches("input, select, textarea");
   if (isTyping && part.contains(document.activeElement) || getSelection().containsNode(part, true) && !getSelection().isCollapsed) return;
@@ -45,8 +55,13 @@ async function refresh(part) {
   refreshTimes(part);
 }
 
+function concerns(part, message) {
+  if (part.dataset.job) return part.dataset.job === message.job;
+  return !part.dataset.team || part.dataset.team === message.team;
+}
+
 function changed(message) {
-  for (const part of $$("[data-refresh]")) if (!part.dataset.team || part.dataset.team === message.team) refresh(part);
+  for (const part of $$("[data-refresh]")) if (concerns(part, message)) refresh(part);
 }
 
 function connect() {

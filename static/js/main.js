@@ -7,3 +7,6 @@ import "./palette.js";
 import "./keys.js";
 import "./feed.js";
 import "./check.js";
+import "./elapsed.js";
+
+if (document.querySelector(".log[data-url]")) import("./log/viewer.js");

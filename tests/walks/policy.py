@@ -168,6 +168,8 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "cluster": {"GET": SEES_TEAM, "POST": EDITS_CLUSTER},
     "jobs": {"GET": SIGNED_IN},
     "job": {"GET": SEES_TEAM},
+    "job-story": {"GET": SEES_TEAM},
+    "job-script": {"GET": SEES_TEAM},
     "job-stop": {"POST": LAUNCHES},
     "job-retry": {"POST": LAUNCHES},
     "launch": {"GET": SEES_TEAM, "POST": LAUNCHES},
