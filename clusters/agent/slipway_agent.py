@@ -358,9 +358,11 @@ class Journal:
 
     def is_full(self):
         """Tell whether the pipes are to be left alone until more has been delivered."""
+        if not self.blocks:
+            return False
         with self.lock:
             in_memory = sum(s.size for s in self.segments if not s.path)
-            return self.blocks and (self._size() > self.limit or in_memory > MEMORY_BYTES // 2)
+            return self._size() > self.limit or in_memory > MEMORY_BYTES // 2
 
     def has_unsent(self):
         """Tell whether `take` has something."""
@@ -492,15 +494,19 @@ class Journal:
         return segment
 
     def _drop(self):
-        """Let the middle go while there is too much: the first half and the newest half stay."""
-        while self._size() > self.limit:
-            kept, middle = 0, None
-            for index, segment in enumerate(self.segments[:-1]):
-                kept += segment.size
-                if kept > self.limit // 2 and not segment.is_stub:
-                    middle = index
+        """Let the middle go while there is too much: the first half and the newest part stay.
+
+        A gap that is there grows, so that there is one.
+        """
+        while self._size() > self.limit and len(self.segments) > 2:
+            stubs = [index for index, segment in enumerate(self.segments) if segment.is_stub]
+            middle, kept = stubs[-1] + 1 if stubs else 0, 0
+            while not stubs and middle < len(self.segments) - 2:
+                kept += self.segments[middle].size
+                if kept > self.limit // 2:
                     break
-            if middle is None:
+                middle += 1
+            if middle >= len(self.segments) - 1:
                 return
             self._make_stub(middle)
 
@@ -606,13 +612,14 @@ class Poster:
         self.checkpoints, self.report, self.stop = [], None, None
         self.flush_seconds, self.sample_seconds = 1.0, None
         self.room, self.seq, self.failures = POST_BYTES, 0, 0
-        self.began_at, self.retry_at = -1e9, None
+        self.began_at, self.retry_at, self.sleeps_until = -1e9, None, -1e9
         self.is_last = self.is_refused = False
 
     def tell(self):
-        """Wake the thread that posts."""
+        """Wake the thread that posts, if there is something to do earlier than it thinks."""
         with self.news:
-            self.news.notify()
+            if self._next_at() < self.sleeps_until:
+                self.news.notify()
 
     def finish(self, report):
         """Deliver the rest without pauses, and the report with it."""
@@ -624,9 +631,12 @@ class Poster:
         """Post until all is delivered after `finish`, the token has ended, or that instant."""
         while not self.is_refused and not (self.is_last and self.is_delivered()):
             with self.news:
-                wait = self._next_at() - time.monotonic()
+                self.sleeps_until = self._next_at()
+                wait = self.sleeps_until - time.monotonic()
                 if wait > 0:
                     self.news.wait(wait)
+                self.sleeps_until = -1e9
+                if wait > 0:
                     continue
             if until is not None and time.monotonic() >= until:
                 return
@@ -1016,8 +1026,7 @@ class Run:
         return self._end()
 
     def _read(self, stream):
-        if stream.read():
-            self.poster.tell()
+        stream.read()
         if not stream.is_open:
             self.selector.unregister(stream.pipe)
 
@@ -1107,6 +1116,7 @@ class Sampler:
         self.leader = leader
         self.gpus = None if gpus is None else re.findall(r"[^,\s]+", gpus)
         self.no_tool_until = self.no_scan_until = 0.0
+        self.command = (time.monotonic(), 0.0)  # when it was looked at, processor seconds by then
         self.last_at, self.last = time.monotonic(), self._counters()
 
     def sample(self):
@@ -1120,21 +1130,19 @@ class Sampler:
         }
         self.last_at, self.last = now, counters
         series = {name: grown[name] / seconds for name in grown if name.endswith("_per_second")}
-        for name in ("agent_cpu_ratio", "cpu_cores_used"):
-            if name in grown:
-                series[name] = grown[name] / seconds
+        series["agent_cpu_ratio"] = grown["agent_cpu_ratio"] / seconds
         if grown.get("cpu_ticks"):
             series["cpu_utilization_ratio"] = 1 - min(1, grown["cpu_idle"] / grown["cpu_ticks"])
         if grown.get("disk_requests"):
             series["disk_latency_seconds"] = grown["disk_waited"] / grown["disk_requests"]
-        for part in (self._memory, self._gpus):
+        for part in (self._memory, self._gpus, self._command):
             with contextlib.suppress(OSError, ValueError, LookupError):
                 series.update(part())
         return {name: round(value, 6) for name, value in series.items()}
 
     def _counters(self):
         counters = {"agent_cpu_ratio": time.process_time()}
-        for part in (self._processors, self._network, self._disks, self._command):
+        for part in (self._processors, self._network, self._disks):
             with contextlib.suppress(OSError, ValueError, LookupError):
                 counters.update(part())
         return counters
@@ -1174,17 +1182,18 @@ class Sampler:
         }
 
     def _command(self):
-        """Add up what the command's processes and their ended children used.
+        """Add up what the command's processes and their ended children used since the last time.
 
         On a machine with very many processes looking costs more, and is done less often.
         """
-        begun = time.monotonic()
-        if begun < self.no_scan_until:
+        now = time.monotonic()
+        if now < self.no_scan_until:
             return {}
-        processes = session_of(self.leader).values()
-        self.no_scan_until = time.monotonic() + 500 * (time.monotonic() - begun)
-        ticks = sum(int(word) for words in processes for word in words[TIMES])
-        return {"cpu_cores_used": ticks / os.sysconf("SC_CLK_TCK")}
+        words = [word for words in session_of(self.leader).values() for word in words[TIMES]]
+        self.no_scan_until = now + 500 * (time.monotonic() - now)
+        used = sum(map(int, words)) / os.sysconf("SC_CLK_TCK")
+        (last_at, last), self.command = self.command, (now, used)
+        return {"cpu_cores_used": max(0.0, used - last) / max(now - last_at, 0.001)}
 
     @staticmethod
     def _memory():
