@@ -5,6 +5,7 @@ and writes only if the turn is still its own.
 """
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,14 @@ from django.db import connection, transaction
 from clusters import connect
 from clusters import selectors as clusters
 from clusters import services as cluster_services
-from clusters.schedulers.contract import Resources, Scheduler, Signal, SubmitRequest
+from clusters.schedulers.contract import (
+    Resources,
+    Scheduler,
+    Seen,
+    Settles,
+    Signal,
+    SubmitRequest,
+)
 from jobs import bootstrap, selectors, wakeups
 from jobs import spec as specs
 from jobs.admission import Demand, Verdict, Waiting, admit
@@ -33,6 +41,7 @@ from portal.teams.services.limits import lock_quota
 log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(seconds=2)
 LOOK_AGAIN = timedelta(seconds=15)
+SETTLE_SECONDS = 1.0
 PASSES = 50
 
 
@@ -98,7 +107,7 @@ def _look(taken: Taken) -> timedelta | None:
     if not keys:
         return None
     try:
-        seen = connect.scheduler_of(cluster).observe(list(keys))
+        seen = _observe(connect.scheduler_of(cluster), keys)
     except (Unavailable, Denied) as error:
         cluster_services.note_look(cluster, failed=error.message)
         return LOOK_AGAIN
@@ -111,6 +120,13 @@ def _look(taken: Taken) -> timedelta | None:
         elif found is None and job.absent_since is None:
             _note(job, absent_since=_now())
     return LOOK_EVERY
+
+
+def _observe(scheduler: Scheduler, keys: Mapping[str, Job]) -> Mapping[str, Seen]:
+    """Look once, after jobs whose agents have said goodbye had a moment to be gone."""
+    if isinstance(scheduler, Settles) and (leaving := selectors.keys_with_exit(keys)):
+        scheduler.settle(leaving, seconds=SETTLE_SECONDS)
+    return scheduler.observe(list(keys))
 
 
 def _note(job: Job, **columns: Any) -> None:

@@ -1,6 +1,7 @@
 """Questions about jobs; each that a person asks starts from the actor."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db.models import F, Q, QuerySet
@@ -106,6 +107,13 @@ def outside_on(cluster_id: str) -> QuerySet[Job]:
     return Job.objects.filter(cluster_id=cluster_id, phase__in=known)
 
 
+def keys_with_exit(jobs: Mapping[str, Job]) -> list[str]:
+    """Return the keys of the jobs whose agent has reported the end of the newest attempt."""
+    ended = Attempt.objects.filter(job__in=jobs.values(), number=F("job__attempt"))
+    ids = set(ended.exclude(exit__isnull=True).values_list("job_id", flat=True))
+    return [key for key, job in jobs.items() if job.pk in ids]
+
+
 def jobs_for(actor: Actor) -> QuerySet[Job]:
     """Return the jobs of the actor's teams, newest first."""
     rows = Job.objects.select_related("team", "owner", "cluster", "version__definition")
@@ -163,7 +171,7 @@ def is_log_complete(job_id: str) -> bool:
     if job["submitted_at"] is None:
         return True
     attempts = Attempt.objects.filter(job=job_id, number=job["attempt"])
-    if attempts.exclude(exit=None).exists():
+    if attempts.exclude(exit__isnull=True).exists():
         return True
     late = Now() - timedelta(seconds=SILENT_SECONDS)
     return Job.objects.filter(pk=job_id, ended_at__lt=late).exists()

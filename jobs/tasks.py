@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from jobs import reconcile
+from jobs.logs import keep
 
 
 @shared_task(name="jobs.sweep", ignore_result=True)
@@ -27,3 +28,9 @@ def advance(job_id: str) -> None:
 def observe(cluster_id: str) -> None:
     """Look at the cluster's jobs."""
     reconcile.observe(cluster_id)
+
+
+@shared_task(name="jobs.stream.keep_logs", ignore_result=True)
+def keep_logs() -> None:
+    """Compact finished logs, and keep all within their bounds."""
+    keep.keep()

@@ -26,6 +26,7 @@ app.conf.beat_schedule = {
         "notices.deliver": settings.SWEEP_SECONDS,
         "notices.prune": 3600.0,
         "jobs.sweep": min(2, settings.SWEEP_SECONDS),
+        "jobs.stream.keep_logs": 60.0,
     }.items()
 }
 

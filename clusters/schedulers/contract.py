@@ -186,3 +186,12 @@ class Estimates(Protocol):
     def start_of(self, keys: Collection[str]) -> Mapping[str, datetime]:
         """Return key → expected start, for those that it knows."""
         ...
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A scheduler that can be waited for when a command has ended and it has yet to notice."""
+
+    def settle(self, keys: Collection[str], *, seconds: float) -> None:
+        """Return once it shows these jobs as ended, or when the seconds are over."""
+        ...

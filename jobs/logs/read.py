@@ -132,7 +132,7 @@ def head(job_id: str, *, stream: str = "all") -> Head:
 def read(log: Head, *, offset: int, limit: int, only: Only = Only()) -> Window:
     """Return up to `limit` bytes from an offset on; a negative one counts from the end."""
     begin = max(0, log.size + offset) if offset < 0 else min(offset, log.size)
-    read_rows = _archived if log.is_archived else _stored
+    read_rows = _archived if log.is_archived else stored
     rows = read_rows(log, begin, limit, only)
     parts: list[Part] = []
     place, budget = begin, limit
@@ -147,6 +147,8 @@ def read(log: Head, *, offset: int, limit: int, only: Only = Only()) -> Window:
             parts.append(part)
             budget -= len(part.data)
             place = part.next_offset
+            if place < end:
+                break
         else:
             place = end
     if budget > 0 and place < log.size and (not parts or _is_rest(log, only, rows)):
@@ -169,7 +171,8 @@ def whole(log: Head, *, offset: int = 0, step: int = 1 << 18) -> Iterator[Part]:
         offset = window.next_offset
 
 
-def _stored(log: Head, offset: int, limit: int, only: Only) -> list[Row]:
+def stored(log: Head, offset: int, limit: int, only: Only = Only()) -> list[Row]:
+    """Return the chunks of about `limit` bytes, beginning with the one that holds the offset."""
     if log.first_day is None:
         return []
     of_stream = "" if log.stream == "all" else "AND stream = %(stream)s"

@@ -12,10 +12,11 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
+from jobs import wakeups
 from jobs.logs import partitions
 from jobs.logs.posts import CHUNK_BYTES, STREAMS, Chunk, Post
 from jobs.logs.text import cut
-from jobs.models import Attempt, Checkpoint
+from jobs.models import Attempt, Checkpoint, Job
 from portal.core import push
 
 GOOD, ENDED, OVER = 200, 401, 410
@@ -210,10 +211,13 @@ def _columns(log: Log) -> tuple[Any, ...]:
 def _report(post: Post, grant: Grant) -> None:
     """Write what the agent says about itself, its checkpoints and the end; the first word stays."""
     if grant.is_new and post.agent:
-        Attempt.objects.filter(pk=grant.attempt_id, agent=None).update(agent=dict(post.agent))
+        Attempt.objects.filter(pk=grant.attempt_id, agent__isnull=True).update(
+            agent=dict(post.agent)
+        )
     if post.exit is not None:
-        Attempt.objects.filter(pk=grant.attempt_id, exit=None).update(exit=dict(post.exit))
+        Attempt.objects.filter(pk=grant.attempt_id, exit__isnull=True).update(exit=dict(post.exit))
         push.hint(f"log.{grant.log.job_id}", job=grant.log.job_id)
+        wakeups.observe(Job.objects.values_list("cluster_id", flat=True).get(pk=grant.log.job_id))
     Checkpoint.objects.bulk_create(
         [
             Checkpoint(

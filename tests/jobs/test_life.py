@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connections
 
 from clusters import services as clusters
@@ -80,6 +81,12 @@ def story(job: Job) -> list[str]:
 def output(job: Job) -> str:
     parts = read.whole(read.head(job.pk, stream="stdout"))
     return b"".join(part.data for part in parts).decode()
+
+
+@async_to_sync
+async def sent(response: Any) -> bytes:
+    """Return the body of a streamed answer."""
+    return b"".join([piece async for piece in response.streaming_content])
 
 
 def test_from_the_line_to_the_end(world, settings) -> None:
@@ -280,18 +287,29 @@ def test_a_scheduler_that_cannot_be_reached_ends_nothing(world, settings) -> Non
 
 
 def test_output_is_read_by_offset_over_rest(world) -> None:
-    job = until(submit(world, "printf 'aé'; printf err >&2"), Phase.SUCCEEDED)
+    job = until(submit(world, "printf 'aé'; sleep 0.3; printf err >&2"), Phase.SUCCEEDED)
     client = api_client(world.people["viewer"])
     path = f"/api/v1/jobs/{job.pk}/logs"
-    whole = {"offset": 0, "next_offset": 3, "complete": True, "text": "aé"}
-    assert client.get(path).json() == whole
+    whole = {"offset": 0, "next_offset": 3, "complete": True, "size": 3, "lines": 0, "text": "aé"}
+    assert client.get(f"{path}?stream=stdout").json() == whole
     cut = client.get(f"{path}?limit=2").json()
     assert (cut["text"], cut["next_offset"], cut["complete"]) == ("a", 1, False)
-    assert client.get(f"{path}?offset=1").json()["text"] == "é"
+    assert client.get(f"{path}?offset=1").json()["text"] == "éerr"
     assert client.get(f"{path}?stream=stderr").json()["text"] == "err"
-    assert client.get(f"{path}?stream=all").status_code == 422
-    assert client.get(f"{path}?offset=-1").status_code == 400
+    assert client.get(path).json()["text"] == "aéerr"
+    assert client.get(f"{path}?offset=-3").json()["text"] == "err"
+    assert client.get(f"{path}?offset=x").status_code == 400
+    assert client.get(f"{path}?stream=none").status_code == 400
     assert api_client(world.people["other"]).get(path).status_code == 404
+    raw = client.get(path, HTTP_ACCEPT="text/plain", HTTP_RANGE="bytes=1-3")
+    assert (raw.status_code, raw["Content-Range"]) == (206, "bytes 1-3/6")
+    assert sent(raw).decode() == "ée"
+    found = client.get(f"{path}/search?q=ERR").json()
+    assert found == {
+        "hits": [{"offset": 3, "line": 0, "text": "aéerr"}],
+        "next_offset": 6,
+        "complete": True,
+    }
 
 
 def test_the_built_in_complete_run_trains_restores_and_measures(world, settings) -> None:

@@ -107,6 +107,16 @@ class LocalScheduler:
                 timeout=30,
             )
 
+    def settle(self, keys: Collection[str], *, seconds: float) -> None:
+        """Wait for the ends of the jobs' runners."""
+        until = time.monotonic() + seconds
+        with _as_unavailable():
+            for key in keys:
+                folder = self._of(key)
+                pid = reports.pid_of(folder)
+                if pid and "runner" in pid and reports.end_of(folder) is None:
+                    machines.wait_for_end(pid["runner"], seconds=max(0.0, until - time.monotonic()))
+
     def nodes(self) -> Sequence[NodeSeen]:
         """Return this machine, with what live jobs occupy."""
         with _as_unavailable():

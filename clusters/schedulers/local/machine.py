@@ -1,6 +1,7 @@
 """What this machine has, and what of it local jobs occupy."""
 
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -94,3 +95,17 @@ def _gpu_names() -> list[str]:
         return []
     names = [line.strip().lower() for line in done.stdout.splitlines() if line.strip()]
     return [name.removeprefix("nvidia ").split("-")[0].replace(" ", "-") for name in names]
+
+
+def wait_for_end(pid: int, *, seconds: float) -> None:
+    """Return when the process has ended or the time is over."""
+    try:
+        opened = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(opened, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(opened)
