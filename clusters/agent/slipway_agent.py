@@ -50,12 +50,13 @@ KILL_SECONDS = 8.0  # from TERM to KILL
 DRAIN_SECONDS = 2.0  # for pipes that outlive the command
 DELIVER_SECONDS = 5.0  # after the end
 COURIER_SECONDS = 3600.0
+LOCK_SECONDS = 10.0  # for a courier that looks into a folder before its agent does
 HEARTBEAT_SECONDS = 12.0
 ANSWER_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 60.0
 FULL_POST_PAUSE_SECONDS = 0.1  # between posts while more than one of them waits
-NO_TOOL_SECONDS = 300.0
-TOOL_SECONDS = 10.0
+SAME_STOP_SECONDS = 60.0  # a signal twice within this, from portal and scheduler, is one
+TOOL_SECONDS, NO_TOOL_SECONDS, FAULTY_TOOL_SECONDS = 10.0, 300.0, 30.0
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # prctl(2)
 SESSION, TIMES = 3, slice(11, 15)  # numbers in /proc/PID/stat, counted after the name: proc(5)
@@ -281,10 +282,15 @@ class Segment:
         self.size += len(frame)
 
     def read(self, place, length):
-        """Return up to `length` bytes from that place."""
-        file = self._open()
-        file.seek(place)
-        return file.read(min(length, self.size - place))
+        """Return up to `length` bytes from that place; none of what cannot be read any more."""
+        if place >= self.size:
+            return b""
+        try:
+            file = self._open()
+            file.seek(place)
+            return file.read(min(length, self.size - place))
+        except OSError:
+            return b""
 
     def close(self):
         """Let go of the file; it is opened again when needed."""
@@ -550,7 +556,7 @@ class Portal:
             sys.modules.setdefault("ssl", None)  # http.client would load it, for 4 MiB
         import http.client
 
-        if sys.modules["ssl"] is None:
+        if sys.modules.get("ssl", True) is None:
             del sys.modules["ssl"]
         self.http = http.client
         self.errors = (OSError, http.client.HTTPException, ValueError)
@@ -561,12 +567,11 @@ class Portal:
         self.headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         self.connection = None
 
-    def post(self, path, value):
+    def post(self, path, body):
         """Return status, `Retry-After` in seconds or `None`, and the answer.
 
         Raises one of `errors` when there was no answer.
         """
-        body = json.dumps(value, separators=(",", ":")).encode()
         is_kept = self.connection is not None
         try:
             return self._post(path, body)
@@ -663,22 +668,17 @@ class Poster:
         self.began_at, self.retry_at = time.monotonic(), None
         samples = [self.samples[n] for n in range(min(len(self.samples), SAMPLES_A_POST))]
         checkpoints = self.checkpoints[:CHECKPOINTS_A_POST]
-        post = dict(
-            self.identity,
-            seq=self.seq,
-            chunks=[],
-            samples=samples,
-            checkpoints=checkpoints,
-            exit=None,
-        )
-        room = self.room - len(json.dumps(post)) - 1024
+        rest = {"seq": self.seq, "samples": samples, "checkpoints": checkpoints}
+        room = self.room - len(json.dumps(dict(self.identity, **rest))) - 1024
         chunks = self.journal.take(max(room, ROOM_AT_LEAST))
-        post["chunks"] = [self._chunk(*chunk) for chunk in chunks]
-        report = self.report if not self.journal.has_unsent() else None
-        post["exit"] = report
+        report = None if self.journal.has_unsent() else self.report
+        head = json.dumps(dict(self.identity, exit=report, **rest)).encode()
+        listed = b",".join(self._chunk(*chunk) for chunk in chunks)
         self.seq += 1
         try:
-            status, after, answer = self.portal.post("/posts", post)
+            status, after, answer = self.portal.post(
+                "/posts", b'%s,"chunks":[%s]}' % (head[:-1], listed)
+            )
             if status == 200:
                 acked = [int(answer["acked"][stream]) for stream in STREAMS]
         except self.portal.errors + (KeyError, TypeError):
@@ -728,10 +728,13 @@ class Poster:
 
     @staticmethod
     def _chunk(stream, offset, at, data):
-        chunk = {"stream": STREAMS[stream], "offset": offset, "at": round(at, 6)}
+        """Return a chunk as JSON; by hand, so that large ones are copied only once."""
         if isinstance(data, int):
-            return dict(chunk, gap=data, reason="spool_full")
-        return dict(chunk, data=binascii.b2a_base64(data, newline=False).decode())
+            rest = b'"gap":%d,"reason":"spool_full"' % data
+        else:
+            rest = b'"data":"%s"' % binascii.b2a_base64(data, newline=False)
+        head = b'{"stream":"%s","offset":%d,"at":%.6f,' % (STREAMS[stream].encode(), offset, at)
+        return head + rest + b"}"
 
 
 # The command
@@ -862,7 +865,7 @@ class Run:
         self.child, self.streams, self.ended_at = None, [], None
         self.early, self.is_asking = [], False
         self.kill_at = self.term_at = self.drain_until = None
-        self.stop_signal = None  # sent because the portal said so; the scheduler may say it again
+        self.stop_signal, self.received = None, {}  # portal and scheduler may both say it
         self.selector = selectors.DefaultSelector()
         self.woken, self.wake_end = os.pipe()
         for end in (self.woken, self.wake_end):
@@ -879,6 +882,7 @@ class Run:
             "restart": settings.restart,
         }
         folder.write("agent.json", identity)
+        folder.reserve("exit.json")
         self.portal = Portal(settings.url, settings.token)
         self.journal = Journal(folder.path("spool"), settings.spool_bytes, settings.blocks)
         self.poster = Poster(self.journal, self.portal, identity, self._hear)
@@ -891,7 +895,9 @@ class Run:
         begun_at, name = time.time(), self.settings.checkpoints
         checkpoints = Checkpoints(name) if name else None
         try:
+            self.is_asking = True
             secrets = self._ask_secrets() if self.settings.wants_secrets else {}
+            self.is_asking = False
             forms = set().union(*(forms_of(os.fsencode(value)) for value in secrets.values()))
             begun_at = time.time()
             self.child, *pipes = start(argv, dict(os.environ, **secrets))
@@ -940,6 +946,7 @@ class Run:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers + [signal.SIGCHLD])
 
     def _on_signal(self, number, _frame):
+        self.received[number] = time.monotonic()
         if self.child is not None:
             if number == self.stop_signal:
                 self.stop_signal = None  # the portal said it already
@@ -969,8 +976,9 @@ class Run:
         if isinstance(stop.get("signal"), str):
             number = getattr(signal, "SIG" + stop["signal"], None)
             if isinstance(number, signal.Signals):
-                self._signal(number)
-                self.stop_signal = number
+                if now - self.received.get(number, -SAME_STOP_SECONDS) >= SAME_STOP_SECONDS:
+                    self._signal(number)
+                    self.stop_signal = number
                 with contextlib.suppress(TypeError, ValueError, KeyError):
                     self.term_at = now + max(0.0, float(stop["grace_seconds"]))
 
@@ -979,21 +987,17 @@ class Run:
     def _ask_secrets(self):
         """Return {name: value}. Raises `Failed` when there will be none, `Told` on a signal."""
         nonce, failures = binascii.hexlify(os.urandom(16)).decode(), 0
-        self.is_asking = True
         while True:
             try:
-                status, after, answer = self.portal.post("/secrets", {"nonce": nonce})
+                body = json.dumps({"nonce": nonce}).encode()
+                status, after, answer = self.portal.post("/secrets", body)
                 if status == 200:
-                    found = {str(key): str(value) for key, value in answer["secrets"].items()}
-                    self.is_asking = False
-                    return found
+                    return {str(name): str(value) for name, value in answer["secrets"].items()}
             except self.portal.errors + (KeyError, TypeError, AttributeError):
                 status, after = 0, None
             if status == 404:
-                self.is_asking = False
                 return {}
             if status in (401, 403, 409, 410):
-                self.is_asking = False
                 raise Failed("secrets_taken" if status == 409 else "secrets_refused")
             failures += 1
             time.sleep(pause_after(failures) if after is None else min(after, 600))
@@ -1070,7 +1074,8 @@ class Run:
             while stream.is_open and stream.read() and reads < 16:
                 reads += 1
             stream.close()
-        return os.waitpid(self.child, 0)[1]
+        child, self.child = self.child, None  # its id may be another's soon
+        return os.waitpid(child, 0)[1]
 
 
 def report_of(started_at, code=None, number=None, ended_at=None, error=""):
@@ -1212,6 +1217,10 @@ class Sampler:
         """Ask `nvidia-smi`; one that is missing or fails is left alone for some minutes."""
         if self.gpus == [] or time.monotonic() < self.no_tool_until:
             return {}
+        folders = os.environ.get("PATH", os.defpath).split(":")
+        if not any(os.access(os.path.join(folder, "nvidia-smi"), os.X_OK) for folder in folders):
+            self.no_tool_until = time.monotonic() + NO_TOOL_SECONDS
+            return {}
         import subprocess
 
         fields = ",".join(["index"] + [field for _name, _factor, field in GPU_SERIES])
@@ -1226,7 +1235,7 @@ class Sampler:
                 timeout=TOOL_SECONDS,
             ).decode()
         except (OSError, subprocess.SubprocessError):
-            self.no_tool_until = time.monotonic() + NO_TOOL_SECONDS
+            self.no_tool_until = time.monotonic() + FAULTY_TOOL_SECONDS
             return {}
         wanted = self.gpus if self.gpus and self.gpus[0].isdigit() else None
         return gpu_series(text, wanted)
@@ -1345,19 +1354,24 @@ class Folder:
         self.name = name
         os.makedirs(name, 0o700, exist_ok=True)
         os.chmod(name, 0o700)
-        self.lock = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        self.file = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
 
     def path(self, name):
         """Return the path of something in it."""
         return os.path.join(self.name, name)
 
-    def try_lock(self):
-        """Take the lock until this process ends, unless another has it."""
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+    def lock(self, seconds):
+        """Wait for the lock, which this process then keeps to its end; return whether it came."""
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.1)
+            else:
+                return True
 
     def read(self, name):
         """Return what was written under that name, or `None`."""
@@ -1380,13 +1394,19 @@ class Folder:
                 values.append(json.loads(line))
         return values
 
+    def reserve(self, name):
+        """Take the room for a value now, lest the disk be full later."""
+        with contextlib.suppress(OSError), open(self.path(name + ".new"), "w") as file:
+            file.write(" " * 512)
+
     def write(self, name, value):
         """Write it whole or not at all; a full disk must not stop the command."""
         try:
-            with open(self.path(name + ".new"), "w") as file:
+            new = os.open(self.path(name + ".new"), os.O_WRONLY | os.O_CREAT, 0o600)
+            with open(new, "w") as file:
                 json.dump(value, file)
-                file.flush()
-                os.fsync(file.fileno())
+                file.truncate()
+                os.fsync(new)
             os.rename(self.path(name + ".new"), self.path(name))
         except OSError as error:
             complain("%s: %s" % (self.path(name), error))
@@ -1400,9 +1420,8 @@ def complain(text):
 
 def run(settings, argv):
     """Run the command, deliver, and end the way it did."""
-    libc().prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     folder = Folder(settings.folder)
-    if not folder.try_lock() or folder.read("agent.json") is not None:
+    if folder.read("agent.json") is not None or not folder.lock(LOCK_SECONDS):
         complain("%s was used before; each run needs a folder of its own." % folder.name)
         return OWN_FAILURE
     own = Run(settings, folder)
@@ -1414,11 +1433,12 @@ def run(settings, argv):
 def deliver(settings, name):
     """Deliver what an agent left in that folder, for up to an hour; return 0 when all is done."""
     until = time.monotonic() + COURIER_SECONDS
+    if not os.path.isdir(name):
+        complain("There is no %s." % name)
+        return 1
     folder = Folder(name)
-    while not folder.try_lock():
-        if time.monotonic() > until:
-            return 1
-        time.sleep(0.2)
+    if not folder.lock(COURIER_SECONDS):
+        return 1
     if folder.read("delivered") is not None:
         return 0
     identity = folder.read("agent.json")
@@ -1439,6 +1459,7 @@ def deliver(settings, name):
 
 def main(words):
     """Do what the words say."""
+    libc().prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # the job must not read what is in our memory
     settings = Settings(os.environ)
     if words[:2] == ["run", "--"] and words[2:] and settings.url and settings.folder:
         return run(settings, words[2:])
