@@ -51,6 +51,10 @@ export class Controls {
     this.input.addEventListener("input", () => { clearTimeout(this.timer); this.timer = setTimeout(() => viewer.find(this.input.value), SEARCH_MS); });
     this.input.addEventListener("keydown", (event) => this._typed(event));
     document.addEventListener("keydown", (event) => this._key(event), true);
+    $(".log-view", this.root).addEventListener("keydown", (event) => {
+      const act = { Home: () => viewer.goTo(0), End: acts.end }[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
   }
 
   _typed(event) {

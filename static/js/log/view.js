@@ -29,7 +29,7 @@ export class View {
 
   get visible() { return Math.ceil(this.el.clientHeight / this.height) || 1; }
 
-  get isAtEnd() { return this.el.scrollHeight - this.el.scrollTop - this.el.clientHeight < 24; }
+  get isAtEnd() { return this.rows.has(this.lines.total - 1) && this.el.scrollHeight - this.el.scrollTop - this.el.clientHeight < 24; }
 
   // The first row that can be seen, and how far below the upper edge it begins (mostly negative).
   anchor() {
@@ -109,7 +109,13 @@ export class View {
     const [first, last] = [wanted[0], wanted.at(-1)];
     this._space(first, last, wanted.length);
     this._put(this.rows.has(n) ? n : wanted.findLast((at) => at <= n) ?? first, y);
-    if (!isLoaded) this.need(n); else this.near(first, last);
+    if (!isLoaded) this.need(n); else this.near(first, last, this._spare());
+  }
+
+  // How many pixels of drawn rows are above and below what can be seen.
+  _spare() {
+    const { top, bottom } = this.el.getBoundingClientRect();
+    return { above: top - this.top.getBoundingClientRect().bottom, below: this.bottom.getBoundingClientRect().top - bottom };
   }
 
   _make(n, isLoaded) {
@@ -141,12 +147,10 @@ export class View {
     if (Math.abs(this.el.scrollTop - this.expected) < 1) return;
     this.expected = -1;
     this.scrolled();
-    const edge = this.el.getBoundingClientRect();
-    const [first, last] = [this.top.getBoundingClientRect().bottom - edge.top, this.bottom.getBoundingClientRect().top - edge.top];
+    const { above, below } = this._spare();
     const high = this.el.clientHeight;
-    if (first >= high || last <= 0) { this._jump(); return; }
-    const spare = high / 2;
-    if ((first > -spare && this.top.offsetHeight) || (last < high + spare && this.bottom.offsetHeight)) {
+    if (-above >= high || -below >= high) { this._jump(); return; }
+    if ((above < high / 2 && this.top.offsetHeight) || (below < high / 2 && this.bottom.offsetHeight)) {
       const { n, y } = this.anchor();
       this._draw(n, y);
     }

@@ -11,6 +11,7 @@ import { Source } from "./source.js";
 import { View } from "./view.js";
 
 const PIECE = 256 << 10;
+const MOST_PIECE = 1 << 20; // while a line has no end in sight
 const NEAR = 40;
 const MOST_TRIES = 60;
 const ERROR_WORDS = ["error", "traceback", "fatal"];
@@ -25,6 +26,7 @@ export class Viewer {
     this.chosen = { rank: "", attempt: "" };
     this.loading = new Set();
     this.failed = "";
+    this.piece = PIECE;
     this.picked = -1;
     this.search = new Search({ lines: this.lines, source: this.source, changed: () => this._searched() });
     this.view = new View($(".log-view", root), {
@@ -33,8 +35,8 @@ export class Viewer {
       isShown: (n) => this._isShown(n),
       waiting: (n) => waitingRow(n, this.failed, () => { this.failed = ""; this.view.refresh(); }),
       need: (n) => this._seek(n),
-      near: (first, last) => this._near(first, last),
-      scrolled: () => this.setFollowing(this.view.isAtEnd && !this.isPaused),
+      near: (...drawn) => this._near(...drawn),
+      scrolled: () => { this.aim = undefined; this.setFollowing(this.view.isAtEnd && !this.isPaused); },
     });
     this.controls = new Controls(root, this);
     addEventListener("hashchange", () => this._goToHash());
@@ -93,9 +95,16 @@ export class Viewer {
   _flush() {
     const from = this.dirty;
     this.drawing = this.dirty = undefined;
+    if (this._isSelecting()) this.setFollowing(false);
     this.lines.trim(this.view.follows ? this.lines.end.line : this.view.anchor().n);
     this.view.refresh(from);
     this.controls.draw();
+  }
+
+  // What somebody selects must not run away.
+  _isSelecting() {
+    const selection = getSelection();
+    return !selection.isCollapsed && this.view.el.contains(selection.anchorNode);
   }
 
   // Rows -------------------------------------------------------------------------------------------
@@ -132,6 +141,7 @@ export class Viewer {
       const answer = await this.source.read({ offset, limit });
       if (epoch !== this.epoch) return false;
       this.failed = "";
+      this.piece = answer.parts.some(({ text }) => text.includes("\n")) ? PIECE : MOST_PIECE;
       const was = this.lines.loaded;
       this._take(isExact ? answer : whole(answer));
       return this.lines.loaded !== was;
@@ -143,12 +153,13 @@ export class Viewer {
     }
   }
 
-  async _near(first, last) {
+  async _near(first, last, { above, below }) {
     const run = this.lines.run(first);
     if (!run || this.failed) return;
-    const before = first - run[0] < NEAR && this.lines.before(first);
-    const after = run[1] - last < NEAR && this.lines.after(last);
-    const wanted = before ? { key: "before", offset: Math.max(before.from, before.to - PIECE), to: before.to, isExact: before.to - before.from <= PIECE } : after && { key: "after", isExact: true, offset: after.from, to: Math.min(after.to, after.from + PIECE) };
+    const enough = 2 * this.view.el.clientHeight;
+    const before = first - run[0] < NEAR && above < enough && this.lines.before(first);
+    const after = run[1] - last < NEAR && below < enough && this.lines.after(last);
+    const wanted = before ? { key: "before", offset: Math.max(before.from, before.to - this.piece), to: before.to, isExact: before.to - before.from <= this.piece } : after && { key: "after", isExact: true, offset: after.from, to: Math.min(after.to, after.from + this.piece) };
     if (!wanted || !(await this._load(wanted.key, { offset: wanted.offset, limit: wanted.to - wanted.offset, isExact: wanted.isExact }))) return;
     this.lines.trim(this.view.anchor().n);
     this.view.refresh();
@@ -164,8 +175,8 @@ export class Viewer {
       const [from, to] = [hole.from.offset, hole.to.offset];
       const lines = Math.max(1, hole.to.line - hole.from.line);
       const ratio = tries % 4 === 3 ? 0.5 : (n - hole.from.line + 0.5) / lines;
-      const offset = Math.max(from, Math.min(Math.floor(from + (to - from) * ratio - PIECE / 2), to - PIECE));
-      if (!(await this._load(`seek ${n}`, { offset, limit: Math.min(PIECE, to - offset), isExact: offset === from }))) break;
+      const offset = Math.max(from, Math.min(Math.floor(from + (to - from) * ratio - this.piece / 2), to - this.piece));
+      if (!(await this._load(`seek ${n}`, { offset, limit: Math.min(this.piece, to - offset), isExact: offset === from }))) break;
     }
     if (this.seeking !== n) return;
     this.seeking = undefined;
