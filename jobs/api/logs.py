@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from channels.db import database_sync_to_async
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -57,7 +58,7 @@ class Logs(JobView):
         ],
         responses={
             (200, "application/json"): shapes.LogSerializer,
-            (200, "text/plain"): OpenApiResponse(description="the raw log; honours Range"),
+            (200, "text/plain"): OpenApiTypes.STR,
         },
     )
     def get(self, request: Request, job: str) -> HttpResponseBase:

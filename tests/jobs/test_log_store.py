@@ -1,74 +1,29 @@
 """The log store: whatever way posts come, each byte is there once, in order, and stays readable."""
 
-import base64
 import json
 import random
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clusters import services as clusters
-from clusters.selectors import facts_of
 from jobs.logs import keep, partitions, posts, read, search, store
 from jobs.logs.frames import Row, pack, unpack
 from jobs.models import Attempt, Job, LogCursor
-from jobs.selectors import built_in, is_log_complete, newest_of
-from jobs.services import attempts, builtin, jobs
-from jobs.services.jobs import Wanted
+from jobs.selectors import is_log_complete
+from jobs.services import attempts
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.services import secrets as team_secrets
+from tests.jobs.makers import ERR, OUT, chunk, make_job, post, text
 from tests.people import World, make_world
-
-OUT, ERR = "stdout", "stderr"
 
 
 @pytest.fixture
 def world(db) -> World:
-    world = make_world()
-    clusters.ensure_local().teams.add(world.team)
-    builtin.ensure_definitions()
-    return world
-
-
-def make_job(world: World, **changes: Any) -> tuple[Job, str]:
-    """Return a job and the hash of its agent's token."""
-    wanted = Wanted(
-        version=newest_of(built_in("shell-script")),
-        team=world.team,
-        cluster=facts_of(clusters.ensure_local()),
-    )
-    job = jobs.submit(world.actor("member"), wanted)
-    token = attempts.token_of(job)
-    if changes:
-        Job.objects.filter(pk=job.pk).update(**changes)
-    return job, attempts.digest_of(token)
-
-
-def post(token_hash: str, *chunks: dict[str, Any], **more: Any) -> store.Answer:
-    body = json.dumps({"chunks": list(chunks), **more}).encode()
-    return store.take([posts.parse(body, token_hash=token_hash)])[0]
-
-
-def chunk(stream: str, offset: int, data: bytes) -> dict[str, Any]:
-    return {
-        "stream": stream,
-        "offset": offset,
-        "at": 1_800_000_000.5,
-        "data": base64.b64encode(data).decode(),
-    }
-
-
-def text(job: Job, stream: str = "all", **only: int) -> bytes:
-    log = read.head(job.pk, stream=stream)
-    if not only:
-        return b"".join(part.data for part in read.whole(log))
-    window = read.read(log, offset=0, limit=1 << 20, only=read.Only(**only))
-    return b"".join(part.data for part in window.parts)
+    return make_world()
 
 
 def test_streams_are_merged_as_they_came_and_kept_apart(world) -> None:

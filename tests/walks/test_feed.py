@@ -1,24 +1,23 @@
 """The feed socket over a real Valkey: who may listen, what arrives, and when it ends."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
-from channels.db import database_sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 
-from portal import consumers
 from portal.routing import websocket
+from portal.teams import sockets
 from portal.teams.models import ApiToken
 from portal.teams.services import members, teams, tokens, users
+from tests.jobs.makers import make_job
 from tests.people import PERSONAS, actor_of, browser, make_world, token_of
+from tests.sockets import DEADLINE, closed, in_thread, session_headers, socket
 from tests.walks.policy import SOCKETS, Answer, Caller
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
-PATHS = {"ws-feed": "/ws/v1/feed"}
-HOME = b"http://localhost"
-DEADLINE = 5
+PATHS = {"ws-feed": "/ws/v1/feed", "ws-job-logs": "/ws/v1/jobs/{job}/logs"}
+REFUSALS = {Answer.LOGIN: sockets.NOT_SIGNED_IN, Answer.HIDDEN: sockets.ENDED}
 
 
 @pytest.fixture
@@ -28,53 +27,21 @@ def world(db):
 
 @pytest.fixture
 def checks_often(monkeypatch):
-    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.1)
-
-
-def session_headers(client, *, origin: bytes | None = HOME) -> list[tuple[bytes, bytes]]:
-    cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
-    headers = [(b"host", b"localhost"), (b"cookie", cookies.encode())]
-    return headers + ([(b"origin", origin)] if origin else [])
-
-
-@asynccontextmanager
-async def socket(path="/ws/v1/feed", *, headers=(), token=None, client=None):
-    """A socket of a token or a browser, and the close code if it was closed on opening."""
-    if client is not None:
-        headers = session_headers(client)
-    protocols = ["bearer", token] if token else None
-    opened = WebsocketCommunicator(websocket, path, headers=list(headers), subprotocols=protocols)
-    connected, answer = await opened.connect(timeout=DEADLINE)
-    opened.refused = None if connected else answer
-    opened.protocol = answer if connected else None
-    yield opened
-    await opened.disconnect(timeout=DEADLINE)
-
-
-async def closed(opened) -> int:
-    """The close code, within the deadline."""
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            message = await opened.receive_output(timeout=DEADLINE)
-            if message["type"] == "websocket.close":
-                return message["code"]
-
-
-async def in_thread(call, *args, **kwargs):
-    return await database_sync_to_async(call)(*args, **kwargs)
+    monkeypatch.setattr(sockets, "CHECK_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("name", SOCKETS)
 @pytest.mark.parametrize("persona", PERSONAS)
 async def test_each_socket_answers_each_persona_as_the_table_says(world, name, persona):
     expected = SOCKETS[name].expect(Caller(persona=persona))
+    job, _token = await in_thread(make_job, world)
     client = await in_thread(browser, world.people[persona])
-    async with socket(PATHS[name], client=client) as opened:
+    async with socket(PATHS[name].format(job=job.pk), client=client) as opened:
         assert opened.refused is None
         if expected is Answer.YES:
             assert await opened.receive_nothing(timeout=0.05)
         else:
-            assert await closed(opened) == consumers.NOT_SIGNED_IN
+            assert await closed(opened) == REFUSALS[expected]
 
 
 @pytest.mark.parametrize("origin", [b"https://evil.example", b"null", None])
@@ -104,7 +71,7 @@ async def test_a_bad_bearer_never_falls_back_to_the_session(world, protocols):
         websocket, "/ws/v1/feed", headers=headers, subprotocols=protocols
     )
     connected, _ = await opened.connect(timeout=DEADLINE)
-    assert not connected or await closed(opened) == consumers.NOT_SIGNED_IN
+    assert not connected or await closed(opened) == sockets.NOT_SIGNED_IN
 
 
 def rename(world, team):
@@ -173,7 +140,7 @@ async def test_the_socket_ends_with_what_opened_it(world, end, by_token):
     opening = {"token": text} if by_token else {"client": client}
     async with socket(**opening) as opened:
         await in_thread(end, world, client, text)
-        assert await closed(opened) == consumers.ENDED
+        assert await closed(opened) == sockets.ENDED
 
 
 @pytest.mark.usefixtures("checks_often")
@@ -205,5 +172,5 @@ async def test_what_a_browser_says_breaks_nothing(world, said):
 
 
 def test_the_check_comes_within_a_minute():
-    assert consumers.CHECK_SECONDS <= 60
+    assert sockets.CHECK_SECONDS <= 60
     assert settings.CHANNEL_LAYERS["default"]["BACKEND"].endswith("RedisPubSubChannelLayer")

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
-from portal.core import clock
+from portal.core import clock, push
 from portal.core.errors import Conflict, Invalid, NotFound
 from portal.teams.models import Invitation, Membership, Team, User
 from portal.teams.roles import Actor, Permission, Role
@@ -227,6 +227,8 @@ def _keep_a_manager(actor: Actor, team: Team, membership: Membership) -> None:
 
 
 def _record(actor: Actor, team: Team, user: User, action: str, **facts: str) -> None:
+    """Record a change of a membership, and let the person's open sockets ask again."""
+    push.hint(f"user.{user.pk}", kind="member")
     record_event(
         action,
         subject=f"user:{user.pk}",
