@@ -67,8 +67,8 @@ async def test_resuming_by_the_last_offset_loses_and_doubles_nothing(world) -> N
     job, token = await in_thread(make_job, world)
     source = b"".join(b"line %05d \xc3\xa9\n" % n for n in range(40_000))
     seen, offset = "", 0
-    for start in range(0, len(source), 100_000):
-        await in_thread(post, token, chunk(OUT, start, source[start : start + 100_000]))
+    for start in range(0, len(source), 98_000):
+        await in_thread(post, token, chunk(OUT, start, source[start : start + 98_000]))
         until = min(start + 70_000, len(source))
         async with socket(path(job, offset), token=await opened_by(world)) as opened:
             for frame in await frames(opened, until=until):
