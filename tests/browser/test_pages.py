@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from clusters.selectors import facts_of
+from clusters.services import ensure_local
+from jobs.models import Job
+from jobs.selectors import newest_of
+from jobs.services import attempts, definitions, jobs
+from jobs.services.jobs import Wanted
+from portal.core import clock
 from portal.notices import services as notices
 from portal.notices.values import LevelName
 from portal.teams.models import Team
 from portal.teams.services import limits, members, secrets, tokens
 from tests import people
 from tests.browser.conftest import PASSWORD, watch
+from tests.jobs.makers import ERR, OUT, chunk, post
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -23,9 +31,17 @@ SIGNED_IN = (
     "/me",
     "/notices",
     "/jobs",
+    "/jobs/{job}",
+    "/jobs/{job}/story",
+    "/jobs/{job}/script",
+    "/jobs/{ended}",
+    "/jobs/{ended}/story",
     "/clusters",
+    "/clusters/local",
     "/definitions",
     "/definitions/new",
+    "/definitions/{definition}",
+    "/definitions/{definition}/launch",
     "/api/docs",
     "/account/password/change/",
     "/account/2fa/",
@@ -50,6 +66,47 @@ SIGNED_IN = (
 WIDTHS = (320, 390, 768, 1440, 2560)
 
 
+LOG = (
+    b"\x1b[1;34mINFO\x1b[0m <script>alert(1)</script> \x1b[38;5;226myellow\x1b[0m\n"
+    b"\x1b[7minverse\x1b[0m \x1b[2mdim\x1b[0m \x1b[41mred ground\x1b[0m \x1b[90mgrey\x1b[0m\n"
+    b"10%\r20%\r30%\n" + b"w" * 3000 + b"\n" + "تم تحميل ١٢٣ عينة\n".encode()
+)
+ERRORS = b"ValueError: \x1b[31mno\x1b[0m \xff\x00\n"
+
+
+def _make_jobs(team: Team, admin) -> None:
+    """A job with an ugly log, and one that failed."""
+    ensure_local().teams.add(team)
+    actor = people.actor_of(admin)
+    spec = {
+        "regime": "smoke",
+        "time_limit_seconds": 3600,
+        "script": "echo {{ text }}\n" + "x" * 500,
+        "parameters": {"text": {"type": "string", "default": UGLY}},
+        "env": {"A" + "B" * 60: "c"},
+        "tags": {"cost_center": "EMEA-4410-" + "X" * 100},
+    }
+    row = definitions.create_definition(actor, team, slug="ugly", name=UGLY, spec=spec)
+    wanted = Wanted(version=newest_of(row), team=team, cluster=facts_of(ensure_local()), name=UGLY)
+    job, ended = jobs.submit(actor, wanted), jobs.submit(actor, wanted)
+    token = attempts.digest_of(attempts.token_of(job))
+    post(token, chunk(OUT, 0, LOG), chunk(ERR, 0, ERRORS))
+    now = clock.now()
+    Job.objects.filter(pk=job.pk).update(
+        phase="RUNNING", started_at=now, node_names=["n" * 100], attempt=2, external_id="8231907"
+    )
+    Job.objects.filter(pk=ended.pk).update(
+        phase="FAILED", reason="exit_code", exit_code=139, started_at=now, ended_at=now
+    )
+
+
+def paths() -> list[str]:
+    """The addresses of all pages for who is signed in."""
+    job, ended = Job.objects.order_by("pk")
+    names = {"job": job.pk, "ended": ended.pk, "definition": job.version.definition_id}
+    return [path.format(**names) for path in SIGNED_IN]
+
+
 @pytest.fixture
 def full(transactional_db):
     """A site with ugly data: long names, right-to-left names, mark-up as a name."""
@@ -71,6 +128,7 @@ def full(transactional_db):
     notices.create_route(actor, team=team, kind="mail", name="On call", target="a@example.org")
     facts = {"message": "The cluster has not answered for 12 minutes; nothing was stopped."}
     notices.set_level("cluster:x", LevelName.BAD, facts, team=team)
+    _make_jobs(team, admin)
     return admin
 
 
@@ -99,7 +157,7 @@ def test_no_page_has_a_serious_accessibility_fault(
         page.goto(portal + path)
         faults[path] = _serious(page)
     sign_in(page, portal, full)
-    for path in SIGNED_IN:
+    for path in paths():
         page.goto(portal + path)
         faults[path] = _serious(page)
     context.close()
@@ -111,7 +169,7 @@ def test_no_page_scrolls_sideways_at_any_width(page: Page, portal, full, sign_in
     """Buys phones to wall screens; one sign-in for all of them."""
     sign_in(page, portal, full)
     too_wide = []
-    for path in (*SIGNED_IN, "/lost"):
+    for path in (*paths(), "/lost"):
         page.goto(portal + path)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
@@ -122,7 +180,7 @@ def test_no_page_scrolls_sideways_at_any_width(page: Page, portal, full, sign_in
 
 def test_no_page_has_an_inline_script_or_style(page: Page, portal, full, sign_in) -> None:
     sign_in(page, portal, full)
-    for path in SIGNED_IN:
+    for path in paths():
         answer = page.request.get(portal + path)
         policy = answer.headers["content-security-policy"]
         assert "unsafe" not in policy
@@ -135,7 +193,7 @@ def test_every_page_has_one_heading_a_skip_link_and_landmarks(
     page: Page, portal, full, sign_in
 ) -> None:
     sign_in(page, portal, full)
-    for path in SIGNED_IN:
+    for path in paths():
         page.goto(portal + path)
         assert page.locator("h1").count() == 1, path
         assert page.locator("main").count() == 1, path

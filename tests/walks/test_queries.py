@@ -32,7 +32,7 @@ PAGES = {
     "launch": ("/definitions/{definition}/launch", 8),
     "jobs": ("/jobs", 8),
     "job": ("/jobs/{job}", 6),
-    "job-story": ("/jobs/{job}/story", 7),
+    "job-story": ("/jobs/{job}/story", 8),
     "job-script": ("/jobs/{job}/script", 6),
     "clusters": ("/clusters", 7),
     "cluster": ("/clusters/local", 10),
