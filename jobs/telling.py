@@ -1,8 +1,9 @@
 """A job's life in people's words (pure): how it ended, what its phases took, what happened."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from jobs.states import Phase
 
@@ -48,6 +49,17 @@ TONES = {
     Phase.SUCCEEDED: "ok",
     Phase.FAILED: "bad",
     Phase.CANCELLED: "mute",
+}
+BECAUSE = {
+    "user": "Somebody asked for it.",
+    "time_limit": "It ran for its whole time limit.",
+    "out_of_memory": "It used more memory than it may.",
+    "node_failure": "Its node failed.",
+    "preempted": "The cluster gave its place to another job.",
+    "lost": "The cluster does not know it any more.",
+    "rejected": "The cluster did not take it.",
+    "budget_exhausted": "The budget is used up.",
+    "no_capacity": "No place came free in time.",
 }
 SPENT = {
     Phase.QUEUED: "Waited",
@@ -98,14 +110,16 @@ class Span:
 
 
 def duration(seconds: float) -> str:
-    """Write a span of time as people say it: `6 h 12 min`, `41 s`."""
-    parts: list[str] = []
+    """Write a span of time as people say it: `6 h 12 min`, `41 s`, `0.3 s`."""
+    if 0.05 <= seconds < 0.95:
+        return f"{seconds:.1f} s"
     left = max(0, int(seconds))
-    for size, word in _UNITS:
-        count, left = divmod(left, size)
-        if count or (parts and len(parts) < 2 and left):
-            parts.append(f"{count} {word}")
-    return " ".join(parts[:2]) or "0 s"
+    for (size, word), (next_size, next_word) in pairwise(_UNITS):
+        count, rest = divmod(left, size)
+        if count:
+            more = rest // next_size
+            return f"{count} {word} {more} {next_word}" if more else f"{count} {word}"
+    return f"{left} s"
 
 
 def ending(exit_code: int | None, signal: int | None) -> str:
@@ -124,8 +138,13 @@ def ending(exit_code: int | None, signal: int | None) -> str:
     return f"{head}: {meaning}." if meaning else f"{head}."
 
 
-def story(events: Sequence[Happening]) -> list[Line]:
-    """Return the lines of a story, newest first, from what happened, oldest first."""
+def story(events: Sequence[Happening], *, ending: str = "") -> list[Line]:
+    """Return the lines of a story, newest first, from what happened, oldest first.
+
+    `ending` says how the command ended, for a last line that says no more than that it did.
+    """
+    if events and events[-1].reason == "exit_code" and not events[-1].message:
+        events = [*events[:-1], replace(events[-1], message=ending)]
     lines = []
     for number, event in enumerate(events):
         before = events[number - 1] if number else None
@@ -135,7 +154,7 @@ def story(events: Sequence[Happening]) -> list[Line]:
 
 
 def _line(event: Happening, *, is_first: bool, seconds: float) -> Line:
-    took = f"after {duration(seconds)}" if seconds >= 1 else ""
+    took = f"after {duration(seconds)}" if seconds >= 0.05 else ""
     by = f" by {event.actor}" if event.actor else ""
     if not event.phase:
         title = event.message.rstrip(".") if event.message else event.kind.capitalize()
@@ -155,7 +174,7 @@ def _line(event: Happening, *, is_first: bool, seconds: float) -> Line:
 def _because(phase: Phase, reason: str) -> str:
     if not reason or phase is Phase.SUCCEEDED:
         return ""
-    return reason.replace("_", " ").capitalize() + "."
+    return BECAUSE.get(reason) or reason.replace("_", " ").capitalize() + "."
 
 
 def spans(events: Iterable[Happening], *, now: datetime) -> list[Span]:

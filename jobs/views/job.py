@@ -37,10 +37,11 @@ def story(request: HttpRequest, job: str) -> HttpResponse:
     actor = actor_of(request)
     row = selectors.job_for(actor, job)
     events = [_happening(event) for event in selectors.story_of(actor, row)]
+    head = _head(actor, row)
     context = {
-        **_head(actor, row),
+        **head,
         "tab": "story",
-        "story": telling.story(events)[:MOST_LINES],
+        "story": telling.story(events, ending=head["ending"])[:MOST_LINES],
         "spans": telling.spans(events, now=clock.now()),
     }
     return render(request, "jobs/job_story.html", context)

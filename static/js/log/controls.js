@@ -100,7 +100,7 @@ export class Controls {
     const live = this.part("live");
     this.state = state;
     live.textContent = words[state];
-    if (state === "live") delete live.dataset.live; else live.dataset.live = "off";
+    if (state === "live") delete live.dataset.live; else live.dataset.live = ["ended", "connecting"].includes(state) ? "rest" : "off";
     this.draw();
   }
 
