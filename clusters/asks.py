@@ -11,6 +11,7 @@ from django.conf import settings
 from clusters import connect, selectors
 from clusters.schedulers.contract import NodeSeen, ReadsLogs, SeesNodes
 from portal.core.errors import Unsupported
+from portal.teams.models import Team
 
 MOST_BYTES = 1 << 20
 
@@ -50,3 +51,14 @@ def has_wall(cluster_id: str) -> bool:
     """Tell whether jobs there are kept from what the portal can read."""
     facts = selectors.facts_of(selectors.cluster_by_id(cluster_id))
     return not facts.is_local or settings.HAS_WALL
+
+
+def runs_as(cluster_id: str, team: Team) -> str:
+    """Say as whom the team's jobs run there and what keeps them from others; in a sentence."""
+    cluster = selectors.cluster_by_id(cluster_id)
+    owner = connect.owner_of(cluster, team)
+    if owner:
+        return f"Runs as a user of the team's own on this machine (uid {owner}), in its own folder."
+    if selectors.facts_of(cluster).is_local:
+        return "Runs as the portal's own user, and can read what this portal can."
+    return "Runs as the cluster maps the team."

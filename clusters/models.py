@@ -26,8 +26,8 @@ class ProviderKind(models.TextChoices):
 class Cluster(Turn):
     """Machines behind one scheduler; the turn is the observer's.
 
-    Services write what is wanted; `seen_at`, `unavailable_since`, `message` and the turn are the
-    observer's (jobs.reconcile, through clusters.services.note_look).
+    Services write what is wanted; `seen_at`, `unavailable_since`, `message`, `nodes` and the turn
+    are the observer's (jobs.reconcile, through clusters.services.note_look).
     """
 
     id = id_field()
@@ -46,6 +46,8 @@ class Cluster(Turn):
     seen_at = models.DateTimeField(null=True, blank=True, help_text="last look that succeeded")
     unavailable_since = models.DateTimeField(null=True, blank=True)
     message = models.CharField(max_length=500, blank=True, help_text="why the last look failed")
+    nodes = models.JSONField(default=list, help_text="as the scheduler showed them, by observers")
+    nodes_seen_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.slug

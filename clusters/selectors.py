@@ -8,6 +8,7 @@ from typing import Final
 from django.db.models import Q, QuerySet
 
 from clusters.models import Cluster
+from clusters.schedulers.contract import NodeSeen
 from clusters.values import ClusterFacts
 from portal.core.errors import NotFound
 from portal.teams import selectors as teams
@@ -61,6 +62,12 @@ def cluster_by_id(cluster_id: str) -> Cluster:
 def teams_of(cluster: Cluster) -> list[Team]:
     """Return the teams that are assigned to the cluster, by name."""
     return list(cluster.teams.order_by("name"))
+
+
+def nodes_seen(cluster_id: str) -> list[NodeSeen]:
+    """Return the machines that the scheduler showed last; none when it never could."""
+    rows = Cluster.objects.filter(pk=cluster_id).values_list("nodes", flat=True)
+    return [NodeSeen(**raw) for raw in rows.first() or ()]
 
 
 def agent_source() -> bytes:

@@ -1,6 +1,7 @@
 """Wishes about clusters, and what observers note of them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from clusters.models import Cluster, SchedulerKind
+from clusters.schedulers.contract import NodeSeen
 from portal.core.errors import Invalid
 from portal.core.turns import make_due
 from portal.teams.models import Team
@@ -32,7 +34,6 @@ def ensure_local() -> Cluster:
             "name": "This machine",
             "scheduler": SchedulerKind.LOCAL,
             "is_shared": settings.HAS_WALL,
-            "due_at": None,
         },
     )
     return cluster
@@ -46,6 +47,12 @@ def note_look(cluster: Cluster, *, failed: str = "") -> None:
         return
     rows.update(message=failed[:500])
     rows.filter(unavailable_since=None).update(unavailable_since=Now())
+
+
+def note_nodes(cluster: Cluster, nodes: Sequence[NodeSeen]) -> None:
+    """Remember the machines that the scheduler showed."""
+    rows = Cluster.objects.filter(pk=cluster.pk)
+    rows.update(nodes=[asdict(node) for node in nodes], nodes_seen_at=Now())
 
 
 def look_soon(cluster_id: str) -> None:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from clusters.schedulers.contract import NodeSeen, Resources
 from jobs.states import Reason
 
 PATIENCE = timedelta(minutes=15)
+GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,52 @@ def admit(
             if now - job.queued_at >= PATIENCE and not _is_paused(limits):
                 held_by = job.id
     return verdicts
+
+
+def wait_for_disk(job_id: str) -> Verdict:
+    """Return what every job in line is told while the portal's disk is nearly full."""
+    return Verdict(
+        id=job_id,
+        is_admitted=False,
+        reason=Reason.DISK_FLOOR,
+        message="The portal's disk is nearly full, so no job is started.",
+        advice="An operator can free space, or lower SLIPWAY_DISK_FLOOR_BYTES.",
+    )
+
+
+def never_fits(wanted: Resources, nodes: Sequence[NodeSeen]) -> str:
+    """Return why no set of these machines can ever hold the job; empty when one can.
+
+    Machines that are down count: they may come back. Nothing is said of a cluster without nodes.
+    """
+    if not nodes:
+        return ""
+    left = list(nodes)
+    if wanted.gpus_per_node and wanted.gpu_type:
+        left = [node for node in left if node.gpu_type.lower() == wanted.gpu_type.lower()]
+        if not left:
+            kinds = sorted({node.gpu_type for node in nodes if node.gpu_type}) or ["none"]
+            return f"It asks for {wanted.gpu_type} GPUs; the cluster has {', '.join(kinds)}."
+    memory = -(-wanted.memory_bytes_per_node // GIB)
+    for words, count, has in (
+        ("GPUs", wanted.gpus_per_node, [node.gpus for node in left]),
+        ("CPUs", wanted.cpus_per_node, [node.cpus for node in left]),
+        ("GiB of memory", memory, [node.memory_bytes // GIB for node in left]),
+    ):
+        if count > max(has):
+            return f"It asks for {count} {words} a node; the largest has {max(has)}."
+    left = [node for node in left if _holds(node, wanted)]
+    if len(left) < wanted.nodes:
+        return f"It asks for {wanted.nodes} such nodes; the cluster has {len(left)}."
+    return ""
+
+
+def _holds(node: NodeSeen, wanted: Resources) -> bool:
+    return (
+        node.gpus >= wanted.gpus_per_node
+        and node.cpus >= wanted.cpus_per_node
+        and node.memory_bytes >= wanted.memory_bytes_per_node
+    )
 
 
 def _rooms(demand: Demand, limits: Limits, *, used: Sequence[Demand]) -> Iterable[_Room]:

@@ -18,21 +18,22 @@ from clusters.schedulers.contract import (
     Resources,
     Scheduler,
     Seen,
+    SeesNodes,
     Settles,
     Signal,
     SubmitRequest,
 )
 from jobs import bootstrap, selectors, wakeups
 from jobs import spec as specs
-from jobs.admission import Demand, Verdict, Waiting, admit
+from jobs.admission import Verdict, wait_for_disk
 from jobs.models import Job
 from jobs.plan import Cancel, Go, Snapshot, Submit, Wait, plan
 from jobs.services import attempts, jobs
-from jobs.services.jobs import limits_of, tell
+from jobs.services.jobs import admission_of, tell
 from jobs.spec import Spec
 from jobs.states import Phase, Reason
 from jobs.values import seen_from_json, seen_to_json
-from portal.core import push, turns
+from portal.core import disk, push, turns
 from portal.core.errors import Denied, OutsideError, Rejected, Unavailable
 from portal.core.turns import Taken
 from portal.teams.models import Team
@@ -41,6 +42,7 @@ from portal.teams.services.limits import lock_quota
 log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(seconds=2)
 LOOK_AGAIN = timedelta(seconds=15)
+NODES_EVERY = timedelta(minutes=1)
 SETTLE_SECONDS = 1.0
 PASSES = 50
 
@@ -53,12 +55,10 @@ def admit_queue(team_id: str) -> int:
     line = {job.pk: job for job in selectors.line_of(team)}
     if not line:
         return 0
-    live = [_demand(job) for job in selectors.live_of(team)]
-    waiting = [
-        Waiting(id=job.pk, demand=_demand(job), priority=job.priority, queued_at=job.queued_at)
-        for job in line.values()
-    ]
-    verdicts = admit(waiting, limits=limits_of(limit), live=live, now=_now())
+    if disk.is_low():
+        verdicts = [wait_for_disk(job_id) for job_id in line]
+    else:
+        verdicts = admission_of(team, limit, line.values(), now=_now())
     for verdict in verdicts:
         _write_verdict(line[verdict.id], verdict)
     return sum(verdict.is_admitted for verdict in verdicts)
@@ -104,10 +104,10 @@ def _look(taken: Taken) -> timedelta | None:
     """Ask the scheduler once about all live jobs of the cluster; write what changed."""
     cluster = clusters.cluster_by_id(taken.id)
     keys = {selectors.key_of(job): job for job in selectors.outside_on(cluster.pk)}
-    if not keys:
-        return None
     try:
-        seen = _observe(connect.scheduler_of(cluster), keys)
+        scheduler = connect.scheduler_of(cluster)
+        _look_at_nodes(cluster, scheduler)
+        seen = _observe(scheduler, keys) if keys else {}
     except (Unavailable, Denied) as error:
         cluster_services.note_look(cluster, failed=error.message)
         return LOOK_AGAIN
@@ -119,7 +119,14 @@ def _look(taken: Taken) -> timedelta | None:
             _note(job, seen=raw, absent_since=None)
         elif found is None and job.absent_since is None:
             _note(job, absent_since=_now())
-    return LOOK_EVERY
+    return LOOK_EVERY if keys else NODES_EVERY
+
+
+def _look_at_nodes(cluster: Any, scheduler: Scheduler) -> None:
+    """Ask which machines there are, now and then."""
+    is_fresh = cluster.nodes_seen_at and cluster.nodes_seen_at > _now() - NODES_EVERY
+    if isinstance(scheduler, SeesNodes) and not is_fresh:
+        cluster_services.note_nodes(cluster, scheduler.nodes())
 
 
 def _observe(scheduler: Scheduler, keys: Mapping[str, Job]) -> Mapping[str, Seen]:
@@ -231,10 +238,6 @@ def _look_soon(job: Job) -> None:
 def _hint(job: Job) -> None:
     push.hint(f"team.{job.team_id}", kind="job", job=job.pk)
     push.hint(f"log.{job.pk}", job=job.pk)
-
-
-def _demand(job: Job) -> Demand:
-    return Demand(nodes=job.nodes, gpus=job.gpus, gpu_type=job.gpu_type)
 
 
 def _snapshot(job: Job) -> Snapshot:

@@ -1,13 +1,14 @@
 """Questions about jobs; each that a person asks starts from the actor."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from jobs import plan
+from jobs import plan, telling
 from jobs.models import Attempt, Checkpoint, DefinitionVersion, Job, JobDefinition, JobEvent
 from jobs.states import Phase
 from jobs.values import Usage
@@ -17,6 +18,7 @@ from portal.teams.models import Team
 from portal.teams.roles import Actor, Scope
 
 SILENT_SECONDS = 60
+MOST_CHECKPOINTS = 1000
 
 
 def usage_of(team: Team) -> Usage:
@@ -128,6 +130,11 @@ def job_for(actor: Actor, job_id: str) -> Job:
     return job
 
 
+def jobs_among(actor: Actor, ids: Iterable[str]) -> QuerySet[Job]:
+    """Return which of these jobs are the actor's to see; others are passed over."""
+    return jobs_for(actor).filter(pk__in=list(ids))
+
+
 def story_of(actor: Actor, job: Job) -> QuerySet[JobEvent]:
     """Return the job's story, oldest first."""
     return JobEvent.objects.filter(job=job_for(actor, job.pk)).order_by("pk")
@@ -191,6 +198,23 @@ def resume_path(job: Job) -> str:
 def last_checkpoint(job: Job) -> Checkpoint | None:
     """Return the job's last complete checkpoint that says where it is."""
     return job.checkpoints.exclude(folder="").order_by("-at", "-id").first()
+
+
+def report_of(job: Job) -> dict[str, Any]:
+    """Return what a job came to, as REST shows it."""
+    gpu_seconds = 0.0
+    if job.started_at and job.ended_at:
+        gpu_seconds = (job.ended_at - job.started_at).total_seconds() * job.gpus
+    words = telling.ending(job.exit_code, job.signal) if Phase(job.phase).is_final else ""
+    return {
+        "cost": None,
+        "gpu_hours": round(gpu_seconds / 3600, 6),
+        "mean_utilisation": None,
+        "idle_money": None,
+        "diagnosis": " ".join(filter(None, (job.message, words))),
+        "attempts": job.attempts.order_by("number"),
+        "checkpoints": job.checkpoints.order_by("-at", "-id")[:MOST_CHECKPOINTS],
+    }
 
 
 def built_in(slug: str) -> JobDefinition | None:

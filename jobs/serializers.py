@@ -78,6 +78,18 @@ class ReasonSerializer(serializers.Serializer[Any]):
     advice = serializers.CharField()
 
 
+@extend_schema_field(serializers.DictField(allow_null=True))
+class NotYet(serializers.Field[Any, Any, Any, Any]):
+    """A field of the contract that nothing can fill yet: always null."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(source="*", read_only=True, **options)
+
+    def to_representation(self, value: Any) -> None:  # noqa: ARG002 - of every row the same
+        """Return null."""
+        return
+
+
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job: what was wished, and how far it is."""
 
@@ -91,6 +103,10 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     phase = serializers.ChoiceField(choices=[str(p) for p in Phase])
     reason = serializers.SerializerMethodField()
     retry_of = serializers.CharField(source="retry_of_id", allow_null=True)
+    resumed_from = serializers.CharField(source="resumed_from_id", allow_null=True)
+    ranks = serializers.SerializerMethodField()
+    cost = NotYet(help_text="null: the cluster has no prices")
+    image_digest = NotYet(help_text="null: the cluster runs no containers")
     nodes = serializers.ListField(source="node_names", child=serializers.CharField())
 
     class Meta:
@@ -113,6 +129,10 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "attempt",
             "restart",
             "retry_of",
+            "resumed_from",
+            "ranks",
+            "cost",
+            "image_digest",
             "created_at",
             "submitted_at",
             "started_at",
@@ -138,6 +158,11 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         definition = job.version.definition
         return {"id": definition.pk, "slug": definition.slug, "version": job.version.number}
 
+    @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
+    def get_ranks(self, job: Job) -> list[int]:
+        """Return the ranks that have a log of their own."""
+        return list(range(job.nodes if job.submitted_at else 0))
+
     @extend_schema_field(ReasonSerializer(allow_null=True))
     def get_reason(self, job: Job) -> dict[str, str] | None:
         """Return why the job waits or has ended, or nothing."""
@@ -159,6 +184,85 @@ class JobInput(serializers.Serializer[Any]):
     time_limit_seconds = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
     tags = serializers.DictField(required=False, child=serializers.CharField(max_length=250))
     placement = serializers.DictField(required=False, child=serializers.CharField(max_length=250))
+    force_queue = serializers.BooleanField(
+        required=False, help_text="queue it even if no node seen can hold it"
+    )
+    depends_on = serializers.JSONField(required=False, help_text="not supported yet: 422")
+    array = serializers.JSONField(required=False, help_text="not supported yet: 422")
+
+
+class JobPatch(serializers.Serializer[Any]):
+    """What may change of a job."""
+
+    name = serializers.CharField(max_length=250, required=False)
+    tags = serializers.DictField(required=False, child=serializers.CharField(max_length=250))
+    priority = serializers.IntegerField(required=False, min_value=-1000, max_value=1000)
+
+
+class JobIds(serializers.Serializer[Any]):
+    """Many jobs."""
+
+    ids = serializers.ListField(
+        child=serializers.CharField(max_length=26), min_length=1, max_length=500
+    )
+
+
+class StoppedSerializer(serializers.Serializer[Any]):
+    """How many jobs were asked to stop."""
+
+    stopped = serializers.IntegerField()
+
+
+class DecisionSerializer(serializers.Serializer[Any]):
+    """What admission says."""
+
+    verdict = serializers.ChoiceField(choices=["starts", "waits", "refused"])
+    code = serializers.CharField()
+    message = serializers.CharField()
+    advice = serializers.CharField()
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What submitting would do."""
+
+    script = serializers.CharField()
+    environment = serializers.DictField(child=serializers.CharField())
+    resources = serializers.DictField()
+    time_limit_seconds = serializers.IntegerField()
+    decision = DecisionSerializer()
+    cost = serializers.DictField(allow_null=True, help_text="null: the cluster has no prices")
+    permissions = serializers.ListField(child=serializers.CharField())
+
+
+class AttemptSerializer(serializers.Serializer[Any]):
+    """One try of a job, as its agent reported it; null where no agent has."""
+
+    number = serializers.IntegerField()
+    agent = serializers.DictField(allow_null=True)
+    exit = serializers.DictField(allow_null=True)
+
+
+class CheckpointSerializer(serializers.Serializer[Any]):
+    """A complete checkpoint."""
+
+    attempt = serializers.IntegerField()
+    rank = serializers.IntegerField()
+    name = serializers.CharField()
+    at = serializers.DateTimeField()
+    seconds = serializers.FloatField(allow_null=True)
+    bytes = serializers.IntegerField()
+
+
+class ReportSerializer(serializers.Serializer[Any]):
+    """What a job came to."""
+
+    cost = serializers.DictField(allow_null=True)
+    gpu_hours = serializers.FloatField()
+    mean_utilisation = serializers.DictField(allow_null=True)
+    idle_money = serializers.CharField(allow_null=True)
+    diagnosis = serializers.CharField()
+    attempts = AttemptSerializer(many=True)
+    checkpoints = CheckpointSerializer(many=True)
 
 
 class StorySerializer(serializers.ModelSerializer[JobEvent]):

@@ -1,5 +1,6 @@
 """REST of jobs: submit, list, look, stop, run again, and the story."""
 
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -7,11 +8,13 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters import asks
 from clusters import selectors as clusters
 from jobs import filters, selectors
 from jobs import serializers as shapes
-from jobs.services import jobs
+from jobs.services import again, jobs, preview
 from jobs.services.jobs import Wanted
+from portal.core.errors import Refused
 from portal.core.rest import PAGED, ApiView, page_of
 from portal.teams import selectors as teams
 from portal.teams.idempotency import idempotent
@@ -43,18 +46,45 @@ class Jobs(ApiView):
     @idempotent()
     def post(self, request: Request) -> Response:
         """Submit a job; it starts by itself when limits and cluster allow."""
-        body = self.valid(shapes.JobInput)
-        team = teams.team_for(self.actor, body.pop("team"))
-        cluster = clusters.cluster_for(self.actor, body.pop("cluster"))
-        version = selectors.version_for(
-            self.actor, team, body.pop("definition"), number=body.pop("version", None)
-        )
-        wanted = Wanted(version=version, team=team, cluster=clusters.facts_of(cluster), **body)
-        job = jobs.submit(self.actor, wanted)
-        return Response(self._shown(job), status=status.HTTP_201_CREATED)
+        job = jobs.submit(self.actor, wanted_by(self))
+        shown = shapes.JobSerializer(selectors.job_for(self.actor, job.pk)).data
+        return Response(shown, status=status.HTTP_201_CREATED)
 
-    def _shown(self, job: Any) -> Any:
-        return shapes.JobSerializer(selectors.job_for(self.actor, job.pk)).data
+
+class PreviewJob(ApiView):
+    """What would happen to a job."""
+
+    @extend_schema(request=shapes.JobInput, responses=shapes.PreviewSerializer)
+    def post(self, request: Request) -> Response:
+        """Say what submitting this would do: exact script, decision, rights. Changes nothing."""
+        wanted = wanted_by(self)
+        found = asdict(preview.preview(self.actor, wanted))
+        runs_as = asks.runs_as(wanted.cluster.id, wanted.team)
+        return Response({**found, "cost": None, "permissions": [runs_as]})
+
+
+class StopJobs(ApiView):
+    """The wish that many jobs end."""
+
+    @extend_schema(request=shapes.JobIds, responses=shapes.StoppedSerializer)
+    def post(self, request: Request) -> Response:
+        """Stop all of these jobs that live and that you may stop; others are passed over."""
+        rows = selectors.jobs_among(self.actor, self.valid(shapes.JobIds)["ids"])
+        return Response({"stopped": jobs.stop_many(self.actor, rows)})
+
+
+def wanted_by(view: ApiView) -> Wanted:
+    """Read a job to submit from a request's body. Raises `Invalid` and `NotFound`."""
+    body = view.valid(shapes.JobInput)
+    team = teams.team_for(view.actor, body.pop("team"))
+    cluster = clusters.cluster_for(view.actor, body.pop("cluster"))
+    version = selectors.version_for(
+        view.actor, team, body.pop("definition"), number=body.pop("version", None)
+    )
+    for name in ("depends_on", "array"):
+        if body.pop(name, None) is not None:
+            raise Refused("unsupported", f"{name} is not there yet. Leave it out.")
+    return Wanted(version=version, team=team, cluster=clusters.facts_of(cluster), **body)
 
 
 class JobView(ApiView):
@@ -77,6 +107,12 @@ class OneJob(JobView):
         """Return a job."""
         return Response(shapes.JobSerializer(self.job()).data)
 
+    @extend_schema(request=shapes.JobPatch, responses=shapes.JobSerializer)
+    def patch(self, request: Request, job: str) -> Response:
+        """Change name or tags, and the priority while the job waits in line."""
+        row = self.job()
+        return Response(self.shown(jobs.change(self.actor, row, **self.valid(shapes.JobPatch))))
+
 
 class StopJob(JobView):
     """The wish that a job ends."""
@@ -94,8 +130,32 @@ class RetryJob(JobView):
     @idempotent()
     def post(self, request: Request, job: str) -> Response:
         """Submit the job that has ended once more, as a new job."""
-        made = jobs.retry(self.actor, self.job())
+        made = again.retry(self.actor, self.job())
         return Response(self.shown(made), status=status.HTTP_201_CREATED)
+
+
+class ResumeJob(JobView):
+    """The same job from where it was."""
+
+    @extend_schema(request=None, responses={201: shapes.JobSerializer})
+    @idempotent()
+    def post(self, request: Request, job: str) -> Response:
+        """Submit the job that has ended to go on from its last complete checkpoint."""
+        made = again.resume(self.actor, self.job())
+        return Response(self.shown(made), status=status.HTTP_201_CREATED)
+
+
+class Report(JobView):
+    """What a job came to."""
+
+    @extend_schema(responses=shapes.ReportSerializer)
+    def get(self, request: Request, job: str) -> Response:
+        """Return GPU-hours, how it ended in words, its attempts and checkpoints.
+
+        Money and mean utilisation are null where there are no prices or samples.
+        """
+        row = self.job()
+        return Response(shapes.ReportSerializer(selectors.report_of(row)).data)
 
 
 class Story(JobView):

@@ -1,27 +1,31 @@
 """Jobs: submitting, stopping and running them again. Services write the wish and knock."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from django.db import transaction
 
 from clusters import selectors as clusters
 from clusters.schedulers.contract import Resources
 from clusters.values import ClusterFacts
-from jobs import bootstrap, wakeups
+from jobs import bootstrap, selectors, wakeups
 from jobs import spec as specs
-from jobs.admission import Demand, Limits, refusal
+from jobs.admission import Demand, Limits, Verdict, Waiting, admit, never_fits, refusal
 from jobs.models import DefinitionVersion, Job, JobEvent
 from jobs.spec import Spec
 from jobs.states import Phase, Reason
-from portal.core.errors import Conflict, FieldError, Invalid, Refused
+from portal.core.errors import Conflict, FieldError, Invalid, NotAllowed, Refused
 from portal.core.turns import make_due
 from portal.teams import selectors as teams
 from portal.teams.models import Limit, Team
 from portal.teams.roles import Actor, Permission
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
+
+MOST_TAGS: Final = 50
+LONGEST_TAG: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,26 @@ class Wanted:
     time_limit_seconds: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     placement: Mapping[str, str] = field(default_factory=dict)
+    force_queue: bool = False
+    """Queue it even if no node that was seen can hold it."""
     retry_of: Job | None = None
+    resumed_from: Job | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a person asks for, with the definition's defaults filled in."""
+
+    spec: Spec
+    parameters: Mapping[str, Any]
+    resources: Resources
+    time_limit_seconds: int
+
+    @property
+    def demand(self) -> Demand:
+        """What the job will occupy."""
+        gpus = self.resources.nodes * self.resources.gpus_per_node
+        return Demand(nodes=self.resources.nodes, gpus=gpus, gpu_type=self.resources.gpu_type)
 
 
 @transaction.atomic
@@ -46,28 +69,26 @@ def submit(actor: Actor, wanted: Wanted) -> Job:
 
     Raises `Invalid` with a pointer to each wrong field, and `Refused` with what would fit.
     """
-    require(actor, Permission.JOBS_LAUNCH, team=wanted.team)
-    spec = specs.parse(wanted.version.spec)
-    values = _checked_parameters(spec, wanted)
-    resources = resources_of(spec, wanted.resources)
-    limit = _checked_limit(spec, wanted)
-    _refuse(actor, spec, wanted, resources)
+    checked = check(actor, wanted)
+    refuse(actor, wanted, checked)
+    spec, resources = checked.spec, checked.resources
     job = Job.objects.create(
         team=wanted.team,
         owner_id=actor.user_id,
         cluster_id=wanted.cluster.id,
         version=wanted.version,
-        name=" ".join(wanted.name.split())[:250] or wanted.version.definition.name,
-        parameters=values,
+        name=_name(wanted.name) or wanted.version.definition.name,
+        parameters=checked.parameters,
         resources=asdict(resources),
         nodes=resources.nodes,
-        gpus=resources.nodes * resources.gpus_per_node,
+        gpus=checked.demand.gpus,
         gpu_type=resources.gpu_type if resources.gpus_per_node else "",
-        time_limit_seconds=limit,
+        time_limit_seconds=checked.time_limit_seconds,
         priority=spec.priority,
         tags={**spec.tags, **wanted.tags},
         placement=dict(wanted.placement),
         retry_of=wanted.retry_of,
+        resumed_from=wanted.resumed_from,
         due_at=None,
     )
     tell(job, kind="phase", phase=Phase.QUEUED, actor=actor)
@@ -88,8 +109,7 @@ def stop(actor: Actor, job: Job) -> Job:
 
     Own jobs take a member, any job of the team a manager. Raises `Conflict` when it has ended.
     """
-    is_own = job.owner_id == actor.user_id
-    require(actor, Permission.JOBS_LAUNCH if is_own else Permission.JOBS_STOP_ANY, team=job.team)
+    _require_over(actor, job)
     rows = Job.objects.filter(pk=job.pk, stop_reason="").exclude(
         phase__in=[str(p) for p in Phase if p.is_final]
     )
@@ -112,26 +132,57 @@ def stop(actor: Actor, job: Job) -> Job:
     return job
 
 
-def retry(actor: Actor, job: Job) -> Job:
-    """Submit the same job anew. Raises `Conflict` while it still lives."""
-    require(actor, Permission.JOBS_LAUNCH, team=job.team)
-    if not Phase(job.phase).is_final:
-        raise Conflict("not_ended", "The job has not ended. Stop it first, or wait.")
-    return submit(
-        actor,
-        Wanted(
-            version=job.version,
-            team=job.team,
-            cluster=clusters.facts_of(job.cluster),
-            name=job.name,
-            parameters=job.parameters,
-            resources=job.resources,
-            time_limit_seconds=job.time_limit_seconds,
-            tags=job.tags,
-            placement=job.placement,
-            retry_of=job,
-        ),
-    )
+@transaction.atomic
+def change(
+    actor: Actor,
+    job: Job,
+    *,
+    name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    priority: int | None = None,
+) -> Job:
+    """Change a job's name or tags, and its priority while it waits in line.
+
+    Own jobs take a member, any job of the team a manager. Raises `Conflict` for the priority of a
+    job that has left the line.
+    """
+    _require_over(actor, job)
+    columns: dict[str, Any] = {}
+    if name is not None:
+        columns["name"] = _name(name) or job.name
+    if tags is not None:
+        columns["tags"] = check_tags(tags)
+    if priority is not None and priority != job.priority:
+        columns["priority"] = priority
+    rows = Job.objects.filter(pk=job.pk)
+    if "priority" in columns:
+        rows = rows.filter(phase=Phase.QUEUED)
+    if columns and not rows.update(**columns):
+        message = "It has left the line, so its priority decides nothing any more."
+        raise Conflict.at("priority", message, code="not_queued")
+    if "priority" in columns:
+        tell(job, kind="wish", message=f"Priority set to {priority}.", actor=actor)
+        wakeups.admit(job.team_id)
+    job.refresh_from_db()
+    return job
+
+
+def stop_many(actor: Actor, jobs: Iterable[Job]) -> int:
+    """Stop all of these that live and that the actor may stop; return how many were asked."""
+    stopped = 0
+    for job in jobs:
+        try:
+            stop(actor, job)
+        except (Conflict, NotAllowed):
+            continue
+        stopped += 1
+    return stopped
+
+
+def _require_over(actor: Actor, job: Job) -> None:
+    """Let members act on their own jobs, managers on any of the team."""
+    is_own = job.owner_id == actor.user_id
+    require(actor, Permission.JOBS_LAUNCH if is_own else Permission.JOBS_STOP_ANY, team=job.team)
 
 
 def tell(
@@ -156,19 +207,22 @@ def tell(
     )
 
 
-def limits_of(limit: Limit) -> Limits:
-    """Return the team's limits as admission reads them."""
-    return Limits(
+def admission_of(
+    team: Team, limit: Limit, line: Iterable[Job], *, now: datetime, beside: Sequence[Waiting] = ()
+) -> list[Verdict]:
+    """Decide about the team's line, and about what is not in it yet, by its limits."""
+    waiting = [
+        Waiting(id=job.pk, demand=_demand(job), priority=job.priority, queued_at=job.queued_at)
+        for job in line
+    ]
+    limits = Limits(
         gpus=limit.gpus,
         nodes=limit.nodes,
         running_jobs=limit.running_jobs,
         gpus_by_type=limit.gpus_by_type,
     )
-
-
-def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
-    """Return the definition's resources with what was given in their place."""
-    return Resources(**{**spec.resources, **given})
+    live = [_demand(job) for job in selectors.live_of(team)]
+    return admit([*waiting, *beside], limits=limits, live=live, now=now)
 
 
 def script_of(spec: Spec, parameters: Mapping[str, Any]) -> str:
@@ -180,47 +234,73 @@ def script_of(spec: Spec, parameters: Mapping[str, Any]) -> str:
     )
 
 
-def _checked_parameters(spec: Spec, wanted: Wanted) -> dict[str, Any]:
+def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
+    """Return the definition's resources with what was given in their place."""
+    return Resources(**{**spec.resources, **given})
+
+
+def check(actor: Actor, wanted: Wanted) -> Checked:
+    """Return what is asked for, completed. Raises `Invalid` with a pointer to each wrong field."""
+    require(actor, Permission.JOBS_LAUNCH, team=wanted.team)
+    spec = specs.parse(wanted.version.spec)
     values, faults = specs.bind(spec, wanted.parameters)
     faults += specs.check_resources(wanted.resources)
-    if faults:
-        raise Invalid("invalid", "Some fields are not valid; nothing was started.", errors=faults)
-    return values
-
-
-def _checked_limit(spec: Spec, wanted: Wanted) -> int:
     limit = wanted.time_limit_seconds or spec.time_limit_seconds
     if limit > spec.time_limit_seconds:
         message = f"The definition allows up to {spec.time_limit_seconds} seconds."
-        error = FieldError(pointer="/time_limit_seconds", message=message)
-        raise Invalid("invalid", message, errors=[error])
-    return limit
+        faults.append(FieldError(pointer="/time_limit_seconds", message=message))
+    if faults:
+        raise Invalid("invalid", "Some fields are not valid; nothing was started.", errors=faults)
+    check_tags(wanted.tags)
+    check_tags(wanted.placement, field="placement")
+    return Checked(
+        spec=spec,
+        parameters=values,
+        resources=resources_of(spec, wanted.resources),
+        time_limit_seconds=limit,
+    )
 
 
-def _refuse(actor: Actor, spec: Spec, wanted: Wanted, resources: Resources) -> None:
+def check_tags(tags: Mapping[str, str], *, field: str = "tags") -> dict[str, str]:
+    """Return the tags. Raises `Invalid` for too many, and for names that are empty or long."""
+    if len(tags) > MOST_TAGS:
+        raise Invalid.at(field, f"Give at most {MOST_TAGS}.")
+    for name in tags:
+        if not 1 <= len(name) <= LONGEST_TAG or not name.isprintable():
+            raise Invalid.at(field, f"A name has 1 to {LONGEST_TAG} characters, all visible.")
+    return dict(tags)
+
+
+def refuse(actor: Actor, wanted: Wanted, checked: Checked) -> None:
     """Raise `Refused` for what can never start as it is asked."""
-    is_free = actor.can(Permission.SITE_EDIT)
-    if not is_free and not clusters.may_launch(wanted.cluster.id, wanted.team):
+    spec, cluster = checked.spec, wanted.cluster
+    if not actor.can(Permission.SITE_EDIT) and not clusters.may_launch(cluster.id, wanted.team):
         message = (
-            f"The team may not launch on {wanted.cluster.name}. "
+            f"The team may not launch on {cluster.name}. "
             "A site admin can assign the cluster to it, on the cluster's page."
         )
         raise Refused("cluster_not_assigned", message)
-    if spec.image and wanted.cluster.is_local:
+    if spec.image and cluster.is_local:
         message = "The local cluster runs no containers. Leave the image out, or choose another."
         raise Refused("image_unsupported", message)
-    missing = teams.missing_secrets(wanted.team, spec.secrets.values())
-    if missing:
-        names = ", ".join(missing)
-        message = f"The team has no secret {names}. A manager can store it on the team's page."
+    if missing := ", ".join(teams.missing_secrets(wanted.team, spec.secrets.values())):
+        message = f"The team has no secret {missing}. A manager can store it on the team's page."
         raise Refused("secret_missing", message)
-    demand = Demand(
-        nodes=resources.nodes,
-        gpus=resources.nodes * resources.gpus_per_node,
-        gpu_type=resources.gpu_type,
-    )
-    found = refusal(demand, limits=limits_of(Limit.objects.get(team=wanted.team)))
-    if found is not None:
-        raise Refused(
-            "exceeds_quota", f"{found.message} {found.fits}", limit=found.limit, fits=found.fits
-        )
+    limit = Limit.objects.get(team=wanted.team)
+    limits = Limits(gpus=limit.gpus, nodes=limit.nodes, gpus_by_type=limit.gpus_by_type)
+    if found := refusal(checked.demand, limits=limits):
+        message = f"{found.message} {found.fits}"
+        raise Refused("exceeds_quota", message, limit=found.limit, fits=found.fits)
+    why = never_fits(checked.resources, clusters.nodes_seen(cluster.id))
+    if why and not wanted.force_queue:
+        message = f"{why} Ask for less, or queue it anyway (force_queue) if such nodes will come."
+        raise Refused("never_fits", message)
+
+
+def _demand(job: Job) -> Demand:
+    return Demand(nodes=job.nodes, gpus=job.gpus, gpu_type=job.gpu_type)
+
+
+def _name(text: str) -> str:
+    """Return a name on one line, as long as a row holds."""
+    return " ".join(text.split())[:250]

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from clusters import selectors as clusters
 from jobs import filters, forms, selectors
 from jobs import spec as specs
-from jobs.services import jobs
+from jobs.services import again, jobs
 from jobs.services.jobs import Wanted
 from jobs.states import Phase
 from portal.core.errors import Invalid
@@ -21,6 +21,8 @@ from portal.teams import selectors as teams
 from portal.teams.middleware import actor_of
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
+
+MOST_TICKED = 500
 
 
 @login_required
@@ -97,10 +99,36 @@ def retry(request: HttpRequest, job: str) -> HttpResponse:
     row = selectors.job_for(actor, job)
     return act(
         request,
-        lambda: jobs.retry(actor, row),
+        lambda: again.retry(actor, row),
         done=f"{row.name} is in line once more, as a new job.",
         to=reverse("jobs"),
     )
+
+
+@login_required
+@require_POST
+def resume(request: HttpRequest, job: str) -> HttpResponse:
+    """Go on from a job's last complete checkpoint, as a new job."""
+    actor = actor_of(request)
+    row = selectors.job_for(actor, job)
+    return act(
+        request,
+        lambda: again.resume(actor, row),
+        done=f"{row.name} is in line, to go on from its last checkpoint as a new job.",
+        to=reverse("jobs"),
+    )
+
+
+@login_required
+@require_POST
+def stop_many(request: HttpRequest) -> HttpResponse:
+    """Stop the jobs that were ticked."""
+    actor = actor_of(request)
+    rows = selectors.jobs_among(actor, request.POST.getlist("job")[:MOST_TICKED])
+    stopped = jobs.stop_many(actor, rows)
+    words = "1 job is" if stopped == 1 else f"{stopped} jobs are"
+    messages.success(request, f"{words} asked to stop.")
+    return redirect(f"{reverse('jobs')}?{request.POST.get('query', '')[:2000]}")
 
 
 def _launching(actor: Actor) -> list[Team]:

@@ -17,7 +17,7 @@ from jobs import reconcile
 from jobs.logs import read
 from jobs.models import Job
 from jobs.selectors import newest_of, usage_of, version_for
-from jobs.services import builtin, definitions, jobs
+from jobs.services import again, builtin, definitions, jobs
 from jobs.services.jobs import Wanted
 from jobs.states import Phase, Reason
 from portal.core.errors import Conflict, Invalid, NotAllowed, Refused
@@ -185,12 +185,12 @@ def test_a_definition_may_ask_for_another_attempt(world) -> None:
 
 def test_a_person_runs_it_again_as_a_new_job(world) -> None:
     job = until(submit(world, "exit 1"), Phase.FAILED)
-    again = jobs.retry(world.actor("member"), job)
-    assert (again.retry_of_id, again.pk == job.pk) == (job.pk, False)
-    until(again, Phase.FAILED)
+    second = again.retry(world.actor("member"), job)
+    assert (second.retry_of_id, second.pk == job.pk) == (job.pk, False)
+    until(second, Phase.FAILED)
     running = until(submit(world, "sleep 300"), Phase.RUNNING)
     with pytest.raises(Conflict, match="not ended"):
-        jobs.retry(world.actor("member"), running)
+        again.retry(world.actor("member"), running)
     jobs.stop(world.actor("member"), running)
     until(running, Phase.CANCELLED)
 

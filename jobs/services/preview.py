@@ -1,0 +1,73 @@
+"""What would happen to a job if it were submitted now; nothing is written and nothing asked."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jobs import selectors
+from jobs import spec as specs
+from jobs.admission import Waiting, wait_for_disk
+from jobs.services.jobs import Checked, Wanted, admission_of, check, refuse, script_of
+from portal.core import clock, disk
+from portal.core.errors import Refused
+from portal.teams.models import Limit
+from portal.teams.roles import Actor
+
+STARTS, WAITS, REFUSED = "starts", "waits", "refused"
+_OWN = "preview"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """`starts`, `waits` or `refused`, with the reason and what would work instead."""
+
+    verdict: str
+    code: str = ""
+    message: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The exact script, what the job would see, and what admission says."""
+
+    script: str
+    environment: Mapping[str, str]
+    """Secrets by their names; the values are never shown."""
+    resources: Mapping[str, Any]
+    time_limit_seconds: int
+    decision: Decision
+
+
+def preview(actor: Actor, wanted: Wanted) -> Preview:
+    """Return what submitting would do. Raises `Invalid` as `submit` does."""
+    checked = check(actor, wanted)
+    spec = checked.spec
+    secrets = {name: f"(secret {secret})" for name, secret in spec.secrets.items()}
+    return Preview(
+        script=script_of(spec, checked.parameters),
+        environment={**specs.environment_of(checked.parameters), **spec.env, **secrets},
+        resources=asdict(checked.resources),
+        time_limit_seconds=checked.time_limit_seconds,
+        decision=_decide(actor, wanted, checked),
+    )
+
+
+def _decide(actor: Actor, wanted: Wanted, checked: Checked) -> Decision:
+    try:
+        refuse(actor, wanted, checked)
+    except Refused as error:
+        return Decision(verdict=REFUSED, code=error.code, message=error.message)
+    now = clock.now()
+    own = Waiting(id=_OWN, demand=checked.demand, priority=checked.spec.priority, queued_at=now)
+    limit = Limit.objects.get(team=wanted.team)
+    line = selectors.line_of(wanted.team)
+    verdicts = admission_of(wanted.team, limit, line, now=now, beside=[own])
+    found = next(verdict for verdict in verdicts if verdict.id == _OWN)
+    if disk.is_low():
+        found = wait_for_disk(_OWN)
+    if found.is_admitted:
+        return Decision(verdict=STARTS, message="It can start now.")
+    return Decision(
+        verdict=WAITS, code=found.reason or "", message=found.message, advice=found.advice
+    )
