@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +97,22 @@ def _until_ready(process: "subprocess.Popen[bytes]", output: Path, started: floa
             continue
         break
     raise RuntimeError(f"the portal did not start:\n{output.read_text()[-4000:]}")
+
+
+@contextmanager
+def signed_in(running: Running) -> Iterator[httpx.Client]:
+    """A browser's session of the admin."""
+    with httpx.Client(base_url=running.url, timeout=30, follow_redirects=True) as browser:
+        page = browser.get("/account/login/")
+        token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+        form = {"login": EMAIL, "password": PASSWORD, "csrfmiddlewaretoken": token}
+        browser.post("/account/login/", data=form, headers={"Referer": f"{running.url}/"})
+        yield browser
+
+
+def cpu_seconds(processes: list[psutil.Process]) -> float:
+    """Processor time that these processes have used, of users and of the kernel."""
+    return sum(sum(p.cpu_times()[:2]) for p in processes if p.is_running())
 
 
 def remove(folder: Path) -> None:
