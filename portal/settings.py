@@ -293,7 +293,7 @@ REST_FRAMEWORK: dict[str, Any] = {
         "portal.core.throttles.ReadThrottle",
         "portal.core.throttles.WriteThrottle",
     ],
-    "DEFAULT_THROTTLE_RATES": {"read": "1200/min", "write": "300/min"},
+    "DEFAULT_THROTTLE_RATES": {"read": "12000/min", "write": "6000/min"},
     "EXCEPTION_HANDLER": "portal.core.rest.problem_response",
     "COERCE_DECIMAL_TO_STRING": True,
     "NUM_PROXIES": 0,  # the server has judged X-Forwarded-For already

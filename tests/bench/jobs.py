@@ -1,4 +1,4 @@
-"""Jobs under load: submitting, starting, lines to followers, floods, many quiet jobs, long lists."""
+"""Jobs under load: starts, lines to followers, floods, many quiet jobs, long lists."""
 
 import asyncio
 import base64
@@ -70,7 +70,7 @@ class Site:
             found: dict[str, Any] = self.api.get(f"/jobs/{job}").json()
             if found["phase"] in phases:
                 return found
-            _pause(0.02)
+            _pause(0.05)
         raise RuntimeError(f"{job} did not come to {phases}: {found}")
 
     def text(self, job: str) -> str:
