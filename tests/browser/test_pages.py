@@ -121,6 +121,7 @@ def full(transactional_db):
     members.add_member(actor, team, email="new@example.org", role="viewer")
     for name in ("HF_TOKEN", "A" + "x" * 99):
         secrets.create_secret(actor, team, name=name, value="value")
+    _make_jobs(team, admin)
     limits.set_limits(
         actor, team, wanted={"gpus": 256, "gpus_by_type": {"h100": 64, "b200": 0}, "nodes": 0}
     )
@@ -128,7 +129,6 @@ def full(transactional_db):
     notices.create_route(actor, team=team, kind="mail", name="On call", target="a@example.org")
     facts = {"message": "The cluster has not answered for 12 minutes; nothing was stopped."}
     notices.set_level("cluster:x", LevelName.BAD, facts, team=team)
-    _make_jobs(team, admin)
     return admin
 
 

@@ -37,8 +37,7 @@ export class Search {
     for (let n = from; n < to && this.found.size < MOST_HITS; n++) {
       const text = this.lines.textAt(n);
       if (text === undefined) continue;
-      this.pattern.lastIndex = 0;
-      if (this.pattern.test(text.includes("\x1b") ? strip(text) : text)) this._add(n);
+      if ((text.includes("\x1b") ? strip(text) : text).search(this.pattern) >= 0) this._add(n);
     }
   }
 
