@@ -1261,7 +1261,7 @@ class Checkpoints:
     """Looks for complete entries that appear in the checkpoint folder."""
 
     def __init__(self, folder):
-        self.folder, self.known, self.partial = folder, {}, {}
+        self.folder, self.known, self.partial = os.path.abspath(folder), {}, {}
         self.look()
 
     def look(self):
@@ -1291,7 +1291,8 @@ class Checkpoints:
         at = stat.st_ctime if (began_at or now - 5) <= stat.st_ctime <= now else now
         seconds = None if began_at is None else round(max(0.0, at - began_at), 3)
         size = stat.st_size if entry.is_file() else size_of(entry.path)
-        return {"name": entry.name, "at": round(at, 6), "seconds": seconds, "bytes": size}
+        found = {"folder": self.folder, "name": entry.name}
+        return dict(found, at=round(at, 6), seconds=seconds, bytes=size)
 
 
 def size_of(folder):
@@ -1319,13 +1320,14 @@ def watch(run):
 
 def watch_checkpoints(run, checkpoints):
     """Report complete checkpoints until the command has ended; the file is for the courier."""
-    is_over = False
+    is_over, pause = False, 1.0
     while not is_over:
-        is_over = run.has_ended.wait(1.0)
+        is_over, begun = run.has_ended.wait(pause), time.process_time()
         for found in checkpoints.look():
             run.folder.add("checkpoints", found)
             run.poster.checkpoints.append(found)
             run.poster.tell()
+        pause = max(1.0, 200 * (time.process_time() - begun))  # a large folder is looked at less
 
 
 def spawn(work, *arguments):
