@@ -27,6 +27,7 @@ SIGNALS = {
 EXITS = {
     1: "the command reported a failure",
     2: "the command was called in a wrong way",
+    125: "its node could not prepare it, so the command was not tried",
     126: "the command could not be run: not executable, or not for this machine",
     127: "the command was not found",
 }
@@ -138,6 +139,13 @@ def ending(exit_code: int | None, signal: int | None) -> str:
     return f"{head}: {meaning}." if meaning else f"{head}."
 
 
+def because(reason: str) -> str:
+    """Say why a job ended, or waits; nothing when its exit code says it."""
+    if reason in ("", "exit_code", "completed"):
+        return ""
+    return BECAUSE.get(reason) or reason.replace("_", " ").capitalize() + "."
+
+
 def story(events: Sequence[Happening], *, ending: str = "") -> list[Line]:
     """Return the lines of a story, newest first, from what happened, oldest first.
 
@@ -167,14 +175,8 @@ def _line(event: Happening, *, is_first: bool, seconds: float) -> Line:
         title, icon = f"Launched{by}", "user"
     elif event.attempt > 1 and phase is Phase.QUEUED:
         title = f"In line again, as attempt {event.attempt}"
-    text = event.message or _because(phase, event.reason)
+    text = event.message or because(event.reason)
     return Line(at=event.at, title=title, tone=TONES[phase], icon=icon, text=text, took=took)
-
-
-def _because(phase: Phase, reason: str) -> str:
-    if not reason or phase is Phase.SUCCEEDED:
-        return ""
-    return BECAUSE.get(reason) or reason.replace("_", " ").capitalize() + "."
 
 
 def spans(events: Iterable[Happening], *, now: datetime) -> list[Span]:

@@ -86,6 +86,7 @@ def _head(actor: Actor, row: Any) -> dict[str, Any]:
         "shows_retry": may_launch and is_over,
         "state": _state(row),
         "stopping": _stopping(row),
+        "because": row.message or telling.because(row.reason),
         "ending": telling.ending(row.exit_code, row.signal) if is_over else "",
         **_spent(row),
     }
