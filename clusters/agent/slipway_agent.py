@@ -36,7 +36,7 @@ OWN_FAILURE = 125  # exit code when the command could not even be tried
 READ_BYTES = 64 * 1024
 PARTIAL_BYTES = 64 * 1024  # of a line that does not end
 CHUNK_BYTES = 256 * 1024
-POST_BYTES = 1024 * 1024
+POST_BYTES = 512 * 1024  # the protocol allows 1 MiB; this keeps memory below 30 MiB
 BLOCK_BYTES = CHUNK_BYTES + 64 * 1024  # holds the largest frame
 SEGMENT_BYTES = 4 * 1024 * 1024
 MEMORY_BYTES = 2 * 1024 * 1024  # of output kept in memory while the disk is full
@@ -54,7 +54,7 @@ LOCK_SECONDS = 10.0  # for a courier that looks into a folder before its agent d
 HEARTBEAT_SECONDS = 12.0
 ANSWER_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 60.0
-FULL_POST_PAUSE_SECONDS = 0.1  # between posts while more than one of them waits
+FULL_POST_SHARE = 0.05  # of the pace, while more than half a post waits
 SAME_STOP_SECONDS = 60.0  # a signal twice within this, from portal and scheduler, is one
 TOOL_SECONDS, NO_TOOL_SECONDS, FAULTY_TOOL_SECONDS = 10.0, 300.0, 30.0
 
@@ -408,10 +408,10 @@ class Journal:
                         missing = end - self.sent[stream]
                         chunks.append((stream, self.sent[stream], time.time(), missing))
                         self.sent[stream] = end
-        return [
-            chunk[:3] + (b"".join(chunk[3]),) if isinstance(chunk[3], list) else chunk
-            for chunk in chunks
-        ]
+        for index, chunk in enumerate(chunks):
+            if isinstance(chunk[3], list):
+                chunks[index] = chunk[:3] + (b"".join(chunk[3]),)
+        return chunks
 
     def acknowledge(self, acked):
         """Go on from where the portal is, be it back; return whether it moved on."""
@@ -661,7 +661,7 @@ class Poster:
             return 0
         pause = self.flush_seconds
         if waiting >= POST_BYTES // 2:
-            pause = min(pause, FULL_POST_PAUSE_SECONDS)
+            pause *= FULL_POST_SHARE
         return self.began_at + pause
 
     def _post(self):
@@ -671,14 +671,17 @@ class Poster:
         rest = {"seq": self.seq, "samples": samples, "checkpoints": checkpoints}
         room = self.room - len(json.dumps(dict(self.identity, **rest))) - 1024
         chunks = self.journal.take(max(room, ROOM_AT_LEAST))
-        report = None if self.journal.has_unsent() else self.report
+        report = self.report
+        if self.journal.has_unsent():
+            report = None  # it comes with the last chunks
         head = json.dumps(dict(self.identity, exit=report, **rest)).encode()
-        listed = b",".join(self._chunk(*chunk) for chunk in chunks)
-        self.seq += 1
+        for index, chunk in enumerate(chunks):
+            chunks[index] = self._chunk(*chunk)  # in place, so that large ones are soon free
+        body = b'%s,"chunks":[%s]}' % (head[:-1], b",".join(chunks))
+        has_chunks = bool(chunks)
+        self.seq, chunks = self.seq + 1, None
         try:
-            status, after, answer = self.portal.post(
-                "/posts", b'%s,"chunks":[%s]}' % (head[:-1], listed)
-            )
+            status, after, answer = self.portal.post("/posts", body)
             if status == 200:
                 acked = [int(answer["acked"][stream]) for stream in STREAMS]
         except self.portal.errors + (KeyError, TypeError):
@@ -692,7 +695,7 @@ class Poster:
             if report is not None:
                 self.report = None
             self._obey(answer)
-            if moved or not chunks or self.journal.is_delivered():
+            if moved or not has_chunks or self.journal.is_delivered():
                 self.failures, self.room = 0, min(POST_BYTES, self.room * 2)
                 return
         else:
@@ -898,9 +901,10 @@ class Run:
             self.is_asking = True
             secrets = self._ask_secrets() if self.settings.wants_secrets else {}
             self.is_asking = False
-            forms = set().union(*(forms_of(os.fsencode(value)) for value in secrets.values()))
-            begun_at = time.time()
-            self.child, *pipes = start(argv, dict(os.environ, **secrets))
+            forms = set().union(*map(forms_of, secrets.values()))
+            begun_at, environment = time.time(), dict(os.environb)
+            environment.update(secrets)
+            self.child, *pipes = start(argv, environment)
         except Told as told:
             return report_of(begun_at, number=told.args[0])
         except Failed as failed:
@@ -985,14 +989,19 @@ class Run:
     # Secrets
 
     def _ask_secrets(self):
-        """Return {name: value}. Raises `Failed` when there will be none, `Told` on a signal."""
+        """Return {name: value} in UTF-8, whatever the locale.
+
+        Raises `Failed` when there will be none, `Told` on a signal.
+        """
         nonce, failures = binascii.hexlify(os.urandom(16)).decode(), 0
         while True:
             try:
                 body = json.dumps({"nonce": nonce}).encode()
                 status, after, answer = self.portal.post("/secrets", body)
                 if status == 200:
-                    return {str(name): str(value) for name, value in answer["secrets"].items()}
+                    return {
+                        name.encode(): value.encode() for name, value in answer["secrets"].items()
+                    }
             except self.portal.errors + (KeyError, TypeError, AttributeError):
                 status, after = 0, None
             if status == 404:
