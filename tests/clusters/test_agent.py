@@ -105,6 +105,7 @@ def test_many_lines_at_full_speed(portal, tmp_path) -> None:
     """Buys the figure that the agent is made for; a second or two."""
     agent = run_python(portal, tmp_path / "job", PRINT.format(200_000))
     assert agent.ended() == 0
+    assert time.time() - portal.exit["ended_at"] < 2.5
     assert portal.stdout == lines(200_000)
     assert max(portal.sizes) <= 1024 * 1024
 
@@ -148,6 +149,18 @@ def test_an_outage_and_a_courier(portal, tmp_path) -> None:
     number = len(portal.posts)
     assert deliver(portal, tmp_path / "job").ended() == 0
     assert len(portal.posts) == number
+
+
+@pytest.mark.slow
+def test_an_outage_that_ends_while_the_command_runs(portal, tmp_path) -> None:
+    """Buys several back-offs, of which none is hurried by the command's end."""
+    until = time.monotonic() + 4
+    portal.behave = lambda _post: CUT if time.monotonic() < until else None
+    agent = run_python(portal, tmp_path / "job", SLOWLY.format(5000, 0.001) + "\ntime.sleep(9)")
+    wait_for(lambda: portal.stdout == lines(5000))
+    assert portal.exit is None
+    agent.process.terminate()
+    assert agent.ended() == -15
 
 
 def test_retry_after_is_kept(portal, tmp_path) -> None:

@@ -4,6 +4,8 @@ import base64
 import binascii
 import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -305,6 +307,14 @@ def test_checkpoints_that_are_replaced_are_seen_again(tmp_path) -> None:
     found = checkpoints.look()
     assert [(one["name"], one["bytes"]) for one in found] == [("last.pt", 2)]
     assert 0 <= found[0]["seconds"] < 1
+
+
+def test_it_keeps_to_python_36() -> None:
+    pytest.importorskip("vermin", reason="vermin knows what each Python has")
+    checker = [sys.executable, "-c", "import vermin; vermin.main()"]
+    command = [*checker, "-q", "-t=3.6-", "--violations", agent.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_pauses_double_up_to_a_minute() -> None:

@@ -110,6 +110,7 @@ def agent_portal(*, port: int = 0, **knobs: object) -> Iterator[AgentPortal]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # it would add 40 ms to each answer
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
