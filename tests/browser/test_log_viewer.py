@@ -206,7 +206,7 @@ def test_search_finds_what_is_loaded_and_what_is_not(page: Page) -> None:
     expect(line(page, "NEEDLE")).to_be_in_viewport()
     log.write("one more needle\n")
     expect(count).to_have_text("2 of 3")
-    expect(page.locator(".log-ruler rect")).to_have_count(2)
+    expect(page.locator(".log-ruler .r-hit")).to_have_count(2)
 
 
 def test_the_first_error_may_be_far_away(page: Page) -> None:
@@ -214,6 +214,7 @@ def test_the_first_error_may_be_far_away(page: Page) -> None:
     data = data.replace(b"line 99\n", b"ValueError: no\n").replace(b"line 39999\n", b"ERROR late\n")
     FakeLog(pieces=[Piece(data=data)]).open(page)
     expect(line(page, "ERROR late")).to_be_in_viewport()
+    expect(page.locator(".log-ruler .r-err")).to_have_attribute("y", re.compile("^99"))
     page.keyboard.press("e")
     expect(page.locator(".ln.picked > code")).to_have_text("ValueError: no")
     expect(page.locator(".ln.picked")).to_be_in_viewport()

@@ -148,13 +148,18 @@ export class Controls {
   }
 
   _ruler(hits) {
-    const total = Math.max(1, this.viewer.lines.total);
-    const places = [...new Set(hits.map((n) => Math.floor((n / total) * MOST_MARKS)))];
+    const { lines, marks } = this.viewer;
+    const total = Math.max(1, lines.total);
+    const placesOf = (numbers) => new Set([...numbers].map((n) => Math.floor((n / total) * MOST_MARKS)));
+    const places = [["r-gap", marks.gap], ["r-err", marks.err], ["r-hit", hits]].flatMap(([name, numbers]) => [...placesOf(numbers)].map((place) => [name, place]));
+    const drawn = places.join();
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
     const svg = $(".log-ruler", this.root);
-    svg.replaceChildren(...places.map((place) => {
+    svg.replaceChildren(...places.map(([name, place]) => {
       const rect = document.createElementNS(svg.namespaceURI, "rect");
-      const put = { class: "r-hit", x: 1, width: 7, height: 2, y: `${(100 * place) / MOST_MARKS}%` };
-      for (const [name, value] of Object.entries(put)) rect.setAttribute(name, value);
+      const put = { class: name, x: 1, width: 7, height: 2, y: `${(100 * place) / MOST_MARKS}%` };
+      for (const [key, value] of Object.entries(put)) rect.setAttribute(key, value);
       return rect;
     }));
   }

@@ -14,6 +14,7 @@ const PIECE = 256 << 10;
 const MOST_PIECE = 1 << 20; // while a line has no end in sight
 const NEAR = 40;
 const MOST_TRIES = 60;
+const MOST_MARKED = 5000;
 const ERROR_WORDS = ["error", "traceback", "fatal"];
 const MOST_ASKED = 40;
 
@@ -23,6 +24,7 @@ export class Viewer {
     this.source = new Source(root.dataset.url);
     this.lines = new Lines({ most: Number(root.dataset.most) || undefined });
     this.opened = new Set();
+    this.marks = { err: new Set(), gap: new Set() };
     this.chosen = { rank: "", attempt: "" };
     this.loading = new Set();
     this.failed = "";
@@ -48,6 +50,7 @@ export class Viewer {
     this.follow?.close();
     this.lines.clear();
     this.opened.clear();
+    this.marks = { err: new Set(), gap: new Set() };
     this.loading.clear();
     this.seeking = undefined;
     this.view.refresh();
@@ -78,7 +81,14 @@ export class Viewer {
 
   _take(answer) {
     this.lines.note(answer.size, answer.lines);
-    for (const part of answer.parts) this.lines.add(part);
+    for (const part of answer.parts) { this.lines.add(part); this._mark(part); }
+  }
+
+  // Remember where errors and gaps are, for the ruler; they stay known when their lines are forgotten.
+  _mark({ line, text, gap }) {
+    if (gap) this.marks.gap.add(line);
+    if (gap || this.marks.err.size >= MOST_MARKED || !isError(text)) return;
+    text.split("\n").forEach((each, index) => { if (isError(strip(each))) this.marks.err.add(line + index); });
   }
 
   _hear(message) {
@@ -86,6 +96,7 @@ export class Viewer {
     const part = message.type === "gap" ? { ...message, gap: message.reason } : message;
     const from = Math.min(part.line, this.lines.end.line);
     this.lines.add(part);
+    this._mark(part);
     this.search.note(from, this.lines.end.line);
     this.dirty = Math.min(this.dirty ?? from, from);
     this.drawing ??= requestAnimationFrame(() => this._flush());
