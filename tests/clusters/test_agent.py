@@ -17,6 +17,9 @@ def portal():
         yield double
 
 
+OUTAGE_SECONDS = 600
+
+
 def lines(number: int) -> bytes:
     return b"".join(b"line %d\n" % n for n in range(number))
 
@@ -161,6 +164,20 @@ def test_an_outage_that_ends_while_the_command_runs(portal, tmp_path) -> None:
     assert portal.exit is None
     agent.process.terminate()
     assert agent.ended() == -15
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_outage_longer_than_every_pause(portal, tmp_path) -> None:
+    """Buys the real thing: ten minutes without a portal, and the longest pause after it."""
+    until = time.monotonic() + OUTAGE_SECONDS
+    portal.behave = lambda _post: CUT if time.monotonic() < until else None
+    number = (OUTAGE_SECONDS + 70) * 10
+    agent = run_python(portal, tmp_path / "job", SLOWLY.format(number, 0.1))
+    assert agent.ended(seconds=OUTAGE_SECONDS + 200) == 0
+    assert portal.stdout == lines(number)
+    assert portal.posts[0]["exit"] is None  # it was back before the command's end
+    assert portal.exit["code"] == 0
 
 
 def test_retry_after_is_kept(portal, tmp_path) -> None:
