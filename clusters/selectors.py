@@ -45,7 +45,11 @@ def may_launch(cluster_id: str, team: Team) -> bool:
 def facts_of(cluster: Cluster) -> ClusterFacts:
     """Return the cluster as jobs need to know it."""
     return ClusterFacts(
-        id=cluster.pk, slug=cluster.slug, name=cluster.name, scheduler=cluster.scheduler
+        id=cluster.pk,
+        slug=cluster.slug,
+        name=cluster.name,
+        scheduler=cluster.scheduler,
+        nodes=tuple(NodeSeen(**raw) for raw in cluster.nodes),
     )
 
 
@@ -62,12 +66,6 @@ def cluster_by_id(cluster_id: str) -> Cluster:
 def teams_of(cluster: Cluster) -> list[Team]:
     """Return the teams that are assigned to the cluster, by name."""
     return list(cluster.teams.order_by("name"))
-
-
-def nodes_seen(cluster_id: str) -> list[NodeSeen]:
-    """Return the machines that the scheduler showed last; none when it never could."""
-    rows = Cluster.objects.filter(pk=cluster_id).values_list("nodes", flat=True)
-    return [NodeSeen(**raw) for raw in rows.first() or ()]
 
 
 def agent_source() -> bytes:

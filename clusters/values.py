@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from clusters.schedulers.contract import NodeSeen
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
@@ -12,6 +14,8 @@ class ClusterFacts:
     name: str
     scheduler: str
     """local, slurm or kubernetes."""
+    nodes: tuple[NodeSeen, ...] = ()
+    """The machines that the scheduler showed last; none when it never could."""
 
     @property
     def is_local(self) -> bool:

@@ -48,11 +48,19 @@ PASSES = 50
 
 
 @transaction.atomic
-def admit_queue(team_id: str) -> int:
-    """Let in who fits of the team's line, and tell the others why they wait; returns how many."""
+def admit_queue(team_id: str, *, is_sweep: bool = False) -> int:
+    """Let in who fits of the team's line, and tell the others why they wait; returns how many.
+
+    While all the places of running jobs are taken, only those who were told nothing yet are looked
+    at, so that a long line costs a newcomer nothing; the sweep looks at everybody.
+    """
     team = Team.objects.get(pk=team_id)
     limit = lock_quota(team)
-    line = {job.pk: job for job in selectors.line_of(team)}
+    rows = selectors.line_of(team)
+    if not is_sweep and limit.running_jobs is not None:
+        live = selectors.live_of(team)[: limit.running_jobs]
+        rows = rows.filter(reason="") if len(live) == limit.running_jobs else rows
+    line = {job.pk: job for job in rows}
     if not line:
         return 0
     if disk.is_low():
@@ -67,7 +75,7 @@ def admit_queue(team_id: str) -> int:
 def sweep() -> None:
     """Find all that a lost knock has left: lines, due jobs, clusters with jobs to look at."""
     for team_id in selectors.teams_in_line():
-        admit_queue(team_id)
+        admit_queue(team_id, is_sweep=True)
     turns.run_passes(Job.objects.all(), _pass, limit=PASSES)
     turns.run_passes(clusters.all_clusters(), _look, limit=PASSES)
 

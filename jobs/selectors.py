@@ -13,12 +13,22 @@ from jobs.models import Attempt, Checkpoint, DefinitionVersion, Job, JobDefiniti
 from jobs.states import Phase
 from jobs.values import Usage
 from portal.core.errors import NotFound
+from portal.core.turns import Turn
 from portal.teams import selectors as teams
 from portal.teams.models import Team
 from portal.teams.roles import Actor, Scope
 
 SILENT_SECONDS = 60
 MOST_CHECKPOINTS = 1000
+_DEMAND = ("nodes", "gpus", "gpu_type")
+_TURN = {field.name for field in Turn._meta.fields}
+_LISTED = (
+    *(f.name for f in Job._meta.concrete_fields if f.name not in {*_TURN, "seen"}),
+    *("team__slug", "team__name", "owner__email", "owner__name"),
+    *("cluster__slug", "cluster__name", "cluster__scheduler", "version__number"),
+    *("version__definition__slug", "version__definition__name"),
+)
+_WORDS = ("reason", "message", "advice")
 
 
 def usage_of(team: Team) -> Usage:
@@ -88,13 +98,15 @@ def version_of(definition: JobDefinition, number: str) -> DefinitionVersion:
 
 
 def line_of(team: Team) -> QuerySet[Job]:
-    """Return the team's jobs that wait to be admitted."""
-    return Job.objects.filter(team=team, phase=Phase.QUEUED, stop_reason="")
+    """Return the team's jobs that wait to be admitted, with what admission reads of them."""
+    rows = Job.objects.filter(team=team, phase=Phase.QUEUED, stop_reason="")
+    return rows.only(*_DEMAND, "team_id", "priority", "queued_at", "attempt", *_WORDS)
 
 
 def live_of(team: Team) -> QuerySet[Job]:
     """Return the team's jobs that occupy its quota."""
-    return Job.objects.filter(team=team, phase__in=[str(p) for p in Phase if p.is_live])
+    rows = Job.objects.filter(team=team, phase__in=[str(p) for p in Phase if p.is_live])
+    return rows.only(*_DEMAND)
 
 
 def teams_in_line() -> list[str]:
@@ -117,14 +129,14 @@ def keys_with_exit(jobs: Mapping[str, Job]) -> list[str]:
 
 
 def jobs_for(actor: Actor) -> QuerySet[Job]:
-    """Return the jobs of the actor's teams, newest first."""
+    """Return the jobs of the actor's teams, newest first, without what only one's page shows."""
     rows = Job.objects.select_related("team", "owner", "cluster", "version__definition")
-    return rows.filter(team__in=teams.teams_for(actor)).order_by("-pk")
+    return rows.filter(team__in=teams.teams_for(actor)).only(*_LISTED).order_by("-pk")
 
 
 def job_for(actor: Actor, job_id: str) -> Job:
     """Return a job; raise `NotFound` when it is not the actor's to see."""
-    job = jobs_for(actor).filter(pk=job_id).first()
+    job = jobs_for(actor).defer(None).filter(pk=job_id).first()
     if job is None:
         raise NotFound("not_found", "There is no such job, or it is not yours to see.")
     return job
@@ -147,12 +159,18 @@ def version_for(
 
     Raises `NotFound`. A team's own slug goes before a built-in one.
     """
-    rows = definitions_for(actor).filter(Q(pk=definition) | Q(slug=definition))
-    mine = rows.filter(Q(team=team) | Q(team=None))
-    found = mine.filter(team=team).first() or mine.first()
-    if found is None:
-        raise NotFound("not_found", f"There is no definition {definition[:40]} for this team.")
-    return version_of(found, str(number or ""))
+    named = Q(definition=definition) | Q(definition__slug=definition)
+    rows = DefinitionVersion.objects.filter(
+        named, Q(definition__team=team) | Q(definition__team=None), definition__archived_at=None
+    )
+    wanted = rows.filter(number=number or F("definition__latest"))
+    of_team_first = F("definition__team").asc(nulls_last=True)
+    found = wanted.select_related("definition").order_by(of_team_first).first()
+    if found is not None and actor.has_scope(Scope.READ):
+        return found
+    if number and rows.exists():
+        raise NotFound("not_found", f"There is no version {number} of this definition.")
+    raise NotFound("not_found", f"There is no definition {definition[:40]} for this team.")
 
 
 def key_of(job: Job) -> str:

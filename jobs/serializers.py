@@ -1,5 +1,6 @@
 """Shapes of jobs and quotas on the wire."""
 
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field, inline_serializer
@@ -83,11 +84,7 @@ class NotYet(serializers.Field[Any, Any, Any, Any]):
     """A field of the contract that nothing can fill yet: always null."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(source="*", read_only=True, **options)
-
-    def to_representation(self, value: Any) -> None:  # noqa: ARG002 - of every row the same
-        """Return null."""
-        return
+        super().__init__(read_only=True, **options)
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -143,6 +140,39 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         ]
         read_only_fields = fields
 
+    def to_representation(self, job: Job) -> dict[str, Any]:
+        """Return the job as the fields above say it, a hundred of them in a few milliseconds."""
+        return {
+            "id": job.pk,
+            "name": job.name,
+            "team": job.team.slug,
+            "owner": job.owner.email if job.owner else None,
+            "cluster": job.cluster.slug,
+            "definition": self.get_definition(job),
+            "parameters": job.parameters,
+            "resources": job.resources,
+            "time_limit_seconds": job.time_limit_seconds,
+            "priority": job.priority,
+            "tags": job.tags,
+            "phase": str(job.phase),
+            "reason": self.get_reason(job),
+            "external_id": job.external_id,
+            "attempt": job.attempt,
+            "restart": job.restart,
+            "retry_of": job.retry_of_id,
+            "resumed_from": job.resumed_from_id,
+            "ranks": self.get_ranks(job),
+            "cost": None,
+            "image_digest": None,
+            "created_at": _rfc3339(job.created_at),
+            "submitted_at": _rfc3339(job.submitted_at),
+            "started_at": _rfc3339(job.started_at),
+            "ended_at": _rfc3339(job.ended_at),
+            "exit_code": job.exit_code,
+            "signal": job.signal,
+            "nodes": job.node_names,
+        }
+
     @extend_schema_field(
         inline_serializer(
             "JobDefinitionOfJob",
@@ -169,6 +199,10 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         if not job.reason:
             return None
         return {"code": job.reason, "message": job.message, "advice": job.advice}
+
+
+def _rfc3339(instant: datetime | None) -> str | None:
+    return instant.isoformat().replace("+00:00", "Z") if instant else None
 
 
 class JobInput(serializers.Serializer[Any]):

@@ -47,8 +47,7 @@ class Jobs(ApiView):
     def post(self, request: Request) -> Response:
         """Submit a job; it starts by itself when limits and cluster allow."""
         job = jobs.submit(self.actor, wanted_by(self))
-        shown = shapes.JobSerializer(selectors.job_for(self.actor, job.pk)).data
-        return Response(shown, status=status.HTTP_201_CREATED)
+        return Response(shapes.JobSerializer(job).data, status=status.HTTP_201_CREATED)
 
 
 class PreviewJob(ApiView):

@@ -7,12 +7,11 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models.functions import Now
 
 from jobs import spec as specs
 from jobs.models import ATTEMPT_TOKENS, Attempt, Job, LogCursor
 from jobs.states import Phase
-from portal.core import ids
+from portal.core import clock, ids
 from portal.core.errors import Conflict, NotFound, Refused
 from portal.teams.models import SECRET_VALUES, Secret
 
@@ -88,5 +87,10 @@ def digest_of(token: str) -> str:
 
 def note_followed(job_ids: Sequence[str]) -> None:
     """Note that somebody reads these logs along: their agents then post without waiting."""
-    until = Now() + timedelta(seconds=FOLLOWED_SECONDS)
-    LogCursor.objects.filter(job__in=job_ids).update(followed_until=until)
+    until = clock.now() + timedelta(seconds=FOLLOWED_SECONDS)
+    LogCursor.objects.bulk_create(
+        [LogCursor(job_id=job_id, followed_until=until) for job_id in job_ids],
+        update_conflicts=True,
+        unique_fields=["job"],
+        update_fields=["followed_until"],
+    )

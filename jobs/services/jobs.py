@@ -291,7 +291,7 @@ def refuse(actor: Actor, wanted: Wanted, checked: Checked) -> None:
     if found := refusal(checked.demand, limits=limits):
         message = f"{found.message} {found.fits}"
         raise Refused("exceeds_quota", message, limit=found.limit, fits=found.fits)
-    why = never_fits(checked.resources, clusters.nodes_seen(cluster.id))
+    why = never_fits(checked.resources, cluster.nodes)
     if why and not wanted.force_queue:
         message = f"{why} Ask for less, or queue it anyway (force_queue) if such nodes will come."
         raise Refused("never_fits", message)

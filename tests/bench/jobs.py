@@ -327,7 +327,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 from clusters import connect
-from clusters.services import ensure_local
+from clusters.services import ensure_local, look_soon
 from jobs import reconcile, selectors
 from jobs.models import Job
 from jobs.selectors import built_in, newest_of
@@ -349,6 +349,7 @@ for job in jobs:
     pid = {"runner": me, "ticks": ticks, "child": me, "boot_id": boot, "started_at": 1.0}
     (folder / "pid.json").write_text(json.dumps(pid) + "\\n")
 reconcile.observe(cluster.pk)
+look_soon(cluster.pk)
 begun = time.process_time()
 reconcile.observe(cluster.pk)
 print("CPU", time.process_time() - begun)
