@@ -224,6 +224,7 @@ export class Viewer {
     this.setFollowing(false);
     this.view.middle(n);
     this.view.refresh();
+    this.root.scrollIntoView({ block: "nearest" });
   }
 
   _goToHash() {
