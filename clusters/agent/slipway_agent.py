@@ -866,7 +866,7 @@ class Run:
     def __init__(self, settings, folder):
         self.settings, self.folder = settings, folder
         self.child, self.streams, self.ended_at = None, [], None
-        self.early, self.is_asking = [], False
+        self.early, self.is_asking = [], settings.wants_secrets
         self.kill_at = self.term_at = self.drain_until = None
         self.stop_signal, self.received = None, {}  # portal and scheduler may both say it
         self.selector = selectors.DefaultSelector()
@@ -894,11 +894,10 @@ class Run:
 
     def go(self, argv):
         """Run the command; return how it ended, as the report says it."""
-        self._listen()
         begun_at, name = time.time(), self.settings.checkpoints
         checkpoints = Checkpoints(name) if name else None
         try:
-            self.is_asking = True
+            self._listen()
             secrets = self._ask_secrets() if self.settings.wants_secrets else {}
             self.is_asking = False
             forms = set().union(*map(forms_of, secrets.values()))
