@@ -9,9 +9,11 @@ import typer
 
 from portal.cli import config, output
 from portal.cli.client import Portal
+from portal.cli.clusters import clusters
 from portal.cli.config import Account
+from portal.cli.definitions import definitions
 from portal.cli.failure import USAGE, Failure
-from portal.cli.jobs import definitions, jobs
+from portal.cli.jobs import jobs
 from portal.cli.session import Session, session_of
 from portal.cli.teams import events, members, secrets, teams
 from portal.cli.tokens import tokens
@@ -36,6 +38,7 @@ for name, group in (
     ("tokens", tokens),
     ("jobs", jobs),
     ("definitions", definitions),
+    ("clusters", clusters),
 ):
     app.add_typer(group, name=name)
 app.command("events")(events)

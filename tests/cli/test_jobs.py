@@ -52,11 +52,12 @@ def sweeping():
 
 
 @pytest.fixture
-def run(capfd, monkeypatch, tmp_path, world):
+def run(capfd, monkeypatch, tmp_path, world, settings):
     """Run the client as the team's member; gives its exit code, standard output and error."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     token = token_of(world.people["member"], scopes=["read", "write"])
     with running() as url:
+        settings.LOOPBACK_URL = url
 
         def run(*words: str):
             monkeypatch.setattr(sys, "stdin", io.StringIO(""))
@@ -96,6 +97,54 @@ def test_stop_retry_and_definitions(run) -> None:
     assert run("jobs", "retry", made["id"])[0] == 0
     assert Job.objects.count() == 2
     assert "hello" in run("definitions", "list")[1]
+
+
+def test_preview_says_what_would_happen_and_launches_nothing(run) -> None:
+    code, out, _err = run("jobs", "run", "hello", "-p", "code=0", "--preview")
+    assert code == 0
+    assert "starts: It can start now." in out
+    assert "echo hello" in out
+    large = ("jobs", "run", "hello", "-p", "code=0", "-r", "cpus_per_node=4000", "--preview")
+    reconcile.sweep()  # which sees the machine
+    code, out, err = run(*large, "--json")
+    assert code == 0, err
+    found = json.loads(out)["decision"]
+    assert (found["verdict"], found["code"]) == ("refused", "never_fits")
+    assert Job.objects.count() == 0
+    assert run(*large[:-1])[0] == 1
+    assert run(*large[:-1], "--force-queue")[0] == 0
+
+
+def test_many_are_stopped_at_once_and_told_in_the_story(run) -> None:
+    first, second = (
+        json.loads(run("jobs", "run", "hello", "-p", "code=0", "--json")[1])["id"] for _ in "ab"
+    )
+    code, _out, err = run("jobs", "stop", first, second)
+    assert code == 0
+    assert "2 of 2 are asked to stop." in err
+    assert "Asked to stop." in run("jobs", "events", first)[1]
+    reconcile.sweep()
+    code, _out, err = run("jobs", "resume", first)
+    assert code == 1
+    assert "No complete checkpoint" in err
+
+
+def test_a_definition_travels_as_a_file(run, tmp_path) -> None:
+    text = run("definitions", "export", "hello")[1]
+    file = tmp_path / "hello.yaml"
+    file.write_text(text.replace("slug: hello", "slug: greeting"))
+    code, _out, err = run("definitions", "import", str(file))
+    assert code == 1  # a member edits no definitions
+    assert "manager" in err
+    assert run("definitions", "export", "hello")[1] == text
+    file.write_text("{")
+    assert run("definitions", "import", str(file))[0] == 2
+
+
+def test_clusters_and_their_machines_are_listed(run) -> None:
+    assert json.loads(run("clusters", "list", "--json")[1])[0]["slug"] == "local"
+    nodes = json.loads(run("clusters", "nodes", "local", "--json")[1])
+    assert nodes[0]["cpus"] >= 1
 
 
 @pytest.mark.parametrize(
