@@ -227,6 +227,8 @@ def _go(taken: Taken, job: Job, step: Go, **more: Any) -> None:
         )
         if step.phase.is_final or step.phase is Phase.QUEUED:
             wakeups.admit(job.team_id)
+        if step.phase.is_final and selectors.is_mute(job):
+            wakeups.pull_log(job.pk)
         if step.phase is Phase.SUBMITTED:
             _look_soon(job)
         _hint(job)

@@ -20,6 +20,7 @@ from portal.teams.roles import Actor, Scope
 
 SILENT_SECONDS = 60
 MOST_CHECKPOINTS = 1000
+MOST_MUTE = 100
 _DEMAND = ("nodes", "gpus", "gpu_type")
 _TURN = {field.name for field in Turn._meta.fields}
 _LISTED = (
@@ -233,6 +234,19 @@ def report_of(job: Job) -> dict[str, Any]:
         "attempts": job.attempts.order_by("number"),
         "checkpoints": job.checkpoints.order_by("-at", "-id")[:MOST_CHECKPOINTS],
     }
+
+
+def is_mute(job: Job) -> bool:
+    """Tell whether the newest attempt's agent has never spoken."""
+    return job.attempts.filter(number=job.attempt, agent__isnull=True, exit__isnull=True).exists()
+
+
+def mute_jobs() -> list[str]:
+    """Return jobs that ended a while ago without a word of their agents."""
+    late = Now() - timedelta(seconds=SILENT_SECONDS)
+    rows = Attempt.objects.filter(agent__isnull=True, exit__isnull=True, number=F("job__attempt"))
+    ended = rows.filter(job__ended_at__lt=late, job__log_cursor__archived_at=None)
+    return list(ended.values_list("job_id", flat=True)[:MOST_MUTE])
 
 
 def built_in(slug: str) -> JobDefinition | None:

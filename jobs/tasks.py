@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from jobs import reconcile
-from jobs.logs import keep
+from jobs.logs import keep, pull
 
 
 @shared_task(name="jobs.sweep", ignore_result=True)
@@ -34,3 +34,9 @@ def observe(cluster_id: str) -> None:
 def keep_logs() -> None:
     """Compact finished logs, and keep all within their bounds."""
     keep.keep()
+
+
+@shared_task(name="jobs.stream.pull_log", ignore_result=True)
+def pull_log(job_id: str) -> None:
+    """Take over what the scheduler kept of a job whose agent never spoke."""
+    pull.pull(job_id)

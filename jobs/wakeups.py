@@ -16,3 +16,8 @@ def advance(job_id: str) -> None:
 def observe(cluster_id: str) -> None:
     """Ask for a look at the cluster's jobs."""
     wakeups.wake("jobs.observe", cluster_id)
+
+
+def pull_log(job_id: str) -> None:
+    """Ask to take over what the scheduler kept of a job whose agent never spoke."""
+    wakeups.wake("jobs.stream.pull_log", job_id)

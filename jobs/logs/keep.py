@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from jobs import selectors, wakeups
 from jobs.logs import partitions, read
 from jobs.logs.frames import Frame, Row, pack, write_index
 from jobs.models import Attempt, LogCursor
@@ -35,6 +36,8 @@ def keep() -> None:
     partitions.prepare()
     for cursor in LogCursor.objects.filter(position__gt=settings.LOG_MAX_BYTES, archived_at=None):
         drop_middle(cursor)
+    for job_id in selectors.mute_jobs():
+        wakeups.pull_log(job_id)
     for job_id in _finished():
         try:
             compact(job_id)

@@ -14,14 +14,14 @@ from django.db import connections
 from clusters import services as clusters
 from clusters.selectors import facts_of
 from jobs import reconcile
-from jobs.logs import read
+from jobs.logs import pull, read
 from jobs.models import Job
-from jobs.selectors import newest_of, usage_of, version_for
+from jobs.selectors import is_log_complete, newest_of, usage_of, version_for
 from jobs.services import again, builtin, definitions, jobs
 from jobs.services.jobs import Wanted
 from jobs.states import Phase, Reason
 from portal.core.errors import Conflict, Invalid, NotAllowed, Refused
-from portal.teams.services import limits
+from portal.teams.services import limits, secrets
 from tests.doubles.server import running
 from tests.people import World, api_client, make_world
 
@@ -328,3 +328,51 @@ def test_the_built_in_complete_run_trains_restores_and_measures(world, settings)
     assert "the loss is the same to the last bit" in said
     for figure in ("step time p50", "samples per second", "checkpoint p50", "inference p95"):
         assert re.search(rf"{figure}.*\s\d+\.\d+$", said, re.MULTILINE), figure
+
+
+def test_what_fails_before_the_agent_is_in_the_log_all_the_same(world) -> None:
+    job = submit(world, "echo never", checkpoint={"path": "/proc/nowhere"})
+    job = until(job, Phase.FAILED)
+    assert job.exit_code == 125
+    pull.pull(job.pk)
+    pull.pull(job.pk)
+    log = b"".join(part.data for part in read.whole(read.head(job.pk)))
+    assert b"/proc/nowhere" in log
+    assert log.count(b"/proc/nowhere") == 1
+    assert is_log_complete(job.pk)
+
+
+def test_a_job_goes_on_from_its_last_checkpoint_as_a_new_one(world) -> None:
+    script = (
+        "echo resume=${SLIPWAY_RESUME_FROM:-none}\n"
+        'echo saved > "$SLIPWAY_CHECKPOINT_DIR/one.tmp"\n'
+        'mv "$SLIPWAY_CHECKPOINT_DIR/one.tmp" "$SLIPWAY_CHECKPOINT_DIR/one"\n'
+        '[ -z "${SLIPWAY_RESUME_FROM:-}" ] || cat "$SLIPWAY_RESUME_FROM"\n'
+        "sleep 1.5\n"
+    )
+    with pytest.raises(Conflict, match="No complete checkpoint"):
+        again.resume(world.actor("member"), until(submit(world, "true"), Phase.SUCCEEDED))
+    job = until(submit(world, script, checkpoint={"path": "saves"}), Phase.SUCCEEDED)
+    assert output(job) == "resume=none\n"
+    assert job.checkpoints.get().name == "one"
+    second = until(again.resume(world.actor("member"), job), Phase.SUCCEEDED)
+    assert second.resumed_from_id == job.pk
+    lines = output(second).splitlines()
+    assert lines[0].endswith("/saves/one")
+    assert lines[1] == "saved"
+
+
+def test_a_secret_reaches_the_command_and_never_the_log(world) -> None:
+    manager = world.actor("manager")
+    secrets.create_secret(manager, world.team, name="HF_TOKEN", value="tell-nobody-1")
+    job = submit(
+        world,
+        'echo "$TOKEN" | rev; echo "it is $TOKEN!"; printf %s "$TOKEN" | base64',
+        secrets={"TOKEN": "HF_TOKEN"},
+    )
+    job = until(job, Phase.SUCCEEDED)
+    lines = output(job).splitlines()
+    assert lines[0] == "1-ydobon-llet"
+    assert lines[1] == "it is ••••!"
+    assert "••••" in lines[2]
+    assert "dGVsbC1ub2JvZHkt" not in lines[2]

@@ -1,0 +1,50 @@
+"""What the scheduler kept of a job whose agent never spoke: a log for what failed before it.
+
+The agent may have had no python3, no folder or no way to start; its own complaints are there too.
+"""
+
+from typing import Final
+
+from django.db import transaction
+
+from clusters import connect
+from clusters.schedulers.contract import ReadsLogs
+from jobs.logs import store
+from jobs.logs.posts import STREAMS, Chunk, Post
+from jobs.models import Attempt
+from jobs.plan import key_of
+from portal.core import clock
+from portal.core.errors import OutsideError
+
+MOST_BYTES: Final = 1 << 20
+NO_AGENT: Final = "the node agent did not speak"
+
+
+def pull(job_id: str) -> None:
+    """Take over what the scheduler has of the newest attempt, once, and close its log.
+
+    A scheduler that cannot be asked now is asked again by the keeper.
+    """
+    attempt = (
+        Attempt.objects.select_related("job__cluster")
+        .filter(job=job_id, agent__isnull=True, exit__isnull=True)
+        .order_by("-number")
+        .first()
+    )
+    if attempt is None:
+        return
+    job = attempt.job
+    scheduler = connect.scheduler_of(job.cluster)
+    chunks = []
+    if isinstance(scheduler, ReadsLogs):
+        key = key_of(job.pk, attempt=attempt.number)
+        try:
+            found = {s: scheduler.read_log(key, f"{s}:0", MOST_BYTES)[0] for s in STREAMS}
+        except OutsideError:
+            return
+        at = (job.ended_at or clock.now()).timestamp()
+        chunks = [Chunk(stream=s, offset=0, at=at, data=data) for s, data in found.items() if data]
+    end = {"code": job.exit_code, "signal": job.signal, "error": NO_AGENT}
+    post = Post(token_hash=attempt.token_hash, rank=0, restart=0, agent={}, chunks=chunks, exit=end)
+    with transaction.atomic():
+        store.take([post])
