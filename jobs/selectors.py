@@ -87,6 +87,12 @@ def find_definitions(actor: Actor, text: str) -> QuerySet[JobDefinition]:
     return definitions_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text))
 
 
+def names_of_definitions(actor: Actor) -> QuerySet[JobDefinition, dict[str, str]]:
+    """Return slug and name of the actor's definitions, by slug; a slug of several teams once."""
+    rows = definitions_for(actor).select_related(None).order_by("slug", "pk").distinct("slug")
+    return rows.values("slug", "name")
+
+
 def version_of(definition: JobDefinition, number: str) -> DefinitionVersion:
     """Return the version of that number, or the newest one without a number."""
     if not number:
@@ -127,6 +133,12 @@ def keys_with_exit(jobs: Mapping[str, Job]) -> list[str]:
     ended = Attempt.objects.filter(job__in=jobs.values(), number=F("job__attempt"))
     ids = set(ended.exclude(exit__isnull=True).values_list("job_id", flat=True))
     return [key for key, job in jobs.items() if job.pk in ids]
+
+
+def unfinished_local() -> QuerySet[Job]:
+    """Return the jobs of this machine's own cluster that have not ended."""
+    left = [str(phase) for phase in Phase if not phase.is_final]
+    return Job.objects.select_related("team").filter(cluster__scheduler="local", phase__in=left)
 
 
 def jobs_for(actor: Actor) -> QuerySet[Job]:

@@ -133,6 +133,15 @@ def stop(actor: Actor, job: Job) -> Job:
 
 
 @transaction.atomic
+def stop_by_operator(job: Job) -> None:
+    """Wish the job to end, as who runs the portal; nothing when it was wished before."""
+    if Job.objects.filter(pk=job.pk, stop_reason="").update(stop_reason=Reason.USER):
+        make_due(Job.objects.filter(pk=job.pk))
+        tell(job, kind="wish", reason=Reason.USER, message="The operator stops all local jobs.")
+        wakeups.advance(job.pk)
+
+
+@transaction.atomic
 def change(
     actor: Actor,
     job: Job,

@@ -62,7 +62,7 @@ def _up(arguments: list[str]) -> int:
     unknown = [word for word in arguments if word != "--stop-jobs"]
     if unknown:
         raise Failure(f"`up` does not know {unknown[0]}; it takes --stop-jobs only")
-    return up()
+    return up(stops_jobs=bool(arguments))
 
 
 def _test(arguments: list[str]) -> int:

@@ -175,11 +175,14 @@ class Tree:
             self._restart_ended()
             self._pump(0.1)
 
-    def run(self, program: Program, *, capture: bool = False) -> str:
+    def run(self, program: Program, *, capture: bool = False, afresh: bool = False) -> str:
         """Run a command to its end, its output prefixed; with `capture`, give its standard output.
 
-        Raises `Failure` when it fails.
+        With `afresh` only a wish to stop that comes from now on ends it. Raises `Failure` when it
+        fails, `Stopped` when somebody asks to stop.
         """
+        if afresh:
+            self._asked = self._last_signal = 0
         process = subprocess.Popen(
             [*die_with_parent(signal.SIGTERM), *program.command],
             stdin=subprocess.DEVNULL,

@@ -19,8 +19,11 @@ ROOT_WARNING = "You're running the worker with superuser privileges"  # JSON onl
 MANAGE = (str(install.PYTHON), "manage.py")
 
 
-def up() -> int:
-    """Install what is missing, start everything, and watch it until somebody stops it."""
+def up(*, stops_jobs: bool = False) -> int:
+    """Install what is missing, start everything, and watch it until somebody stops it.
+
+    Local jobs go on afterwards and are found again by the next start, unless `stops_jobs`.
+    """
     begun = time.monotonic()
     env = environment.load(need_keys=False)
     lock = home.prepare(env)
@@ -30,7 +33,7 @@ def up() -> int:
         with assets.bundling() as wait_for_bundle:
             install.ensure()
             with Tree(keep=(lock.descriptor,)) as tree:
-                return _run(tree, env, wait_for_bundle, begun=begun)
+                return _run(tree, env, wait_for_bundle, begun=begun, stops_jobs=stops_jobs)
     finally:
         lock.release()
 
@@ -68,7 +71,14 @@ def programs(env: Env) -> tuple[Program, Program, Program]:
     return web, worker, beat
 
 
-def _run(tree: Tree, env: Env, wait_for_bundle: Callable[[], None], *, begun: float) -> int:
+def _run(
+    tree: Tree,
+    env: Env,
+    wait_for_bundle: Callable[[], None],
+    *,
+    begun: float,
+    stops_jobs: bool,
+) -> int:
     is_ready = False
     try:
         is_new = services.start(tree, env)
@@ -87,7 +97,31 @@ def _run(tree: Tree, env: Env, wait_for_bundle: Callable[[], None], *, begun: fl
         tree.watch(lambda: home.disk_worry(env.home))
     except Stopped:
         say("Stopping …" if is_ready else "Stopping; the next ./slipway up goes on from here …")
+        if is_ready and _live_jobs(env) and stops_jobs:
+            _stop_jobs(tree)
+        if left := _live_jobs(env):
+            jobs = "1 local job goes" if left == 1 else f"{left} local jobs go"
+            say(f"{jobs} on; the next ./slipway up finds them again, --stop-jobs would stop them.")
     return 0 if is_ready else 130
+
+
+def _stop_jobs(tree: Tree) -> None:
+    """Ask every local job to stop and wait for their ends; a second Ctrl-C leaves them."""
+    say("Stopping the local jobs; Ctrl-C again leaves them …")
+    try:
+        tree.run(Program(name="jobs", command=(*MANAGE, "stop_jobs")), afresh=True)
+    except (Stopped, Failure):
+        say("Some jobs are left.")
+
+
+def _live_jobs(env: Env) -> int:
+    """Return how many local jobs wait or run: each has a mark in the folder of jobs."""
+    try:
+        return sum(
+            not path.name.startswith(".") for path in (env.local_jobs_folder / "live").iterdir()
+        )
+    except OSError:
+        return 0
 
 
 def _migrate(tree: Tree, env: Env, *, is_new: bool) -> dict[str, str | None]:
