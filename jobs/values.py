@@ -22,6 +22,16 @@ class Usage:
     gpu_hours_per_month: Decimal = Decimal(0)
 
 
+def subject_of(job_id: str, rank: int | None = None) -> str:
+    """Return how samples of a job's rank are named; without a rank, what all of them begin with."""
+    return f"job:{job_id}/{'' if rank is None else rank}"
+
+
+def rank_of(subject: str) -> int:
+    """Return the rank that `subject_of` was given."""
+    return int(subject.rpartition("/")[2])
+
+
 def seen_to_json(seen: Seen) -> dict[str, Any]:
     """Return an observation as JSON keeps it; equal observations give equal JSON."""
     raw = asdict(seen)

@@ -27,6 +27,7 @@ app.conf.beat_schedule = {
         "notices.prune": 3600.0,
         "jobs.sweep": min(2, settings.SWEEP_SECONDS),
         "jobs.stream.keep_logs": 60.0,
+        "clusters.stream.roll_up": 60.0,
     }.items()
 }
 

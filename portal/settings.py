@@ -43,6 +43,7 @@ HOME = env.home
 DISK_FLOOR_BYTES = env.disk_floor_bytes
 LOG_MAX_BYTES = env.log_max_bytes
 LOG_DAYS = env.log_days
+SAMPLE_DAYS = env.sample_days
 LOOPBACK_URL = env.loopback_url
 
 INSTALLED_APPS = [
@@ -183,6 +184,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_ROUTES = {
     "notices.*": {"queue": "notify"},
     "jobs.stream.*": {"queue": "stream"},
+    "clusters.stream.*": {"queue": "stream"},
 }
 
 # People -----------------------------------------------------------------------------------------

@@ -5,18 +5,22 @@ is cut off, and what would leave a hole is not taken, so a post may come twice, 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
+from clusters.samples import store as samples
+from clusters.samples import tables
+from clusters.samples.store import Sample
 from jobs import wakeups
 from jobs.logs import partitions
 from jobs.logs.posts import CHUNK_BYTES, STREAMS, Chunk, Post
 from jobs.logs.text import cut
 from jobs.models import Attempt, Checkpoint, Job
+from jobs.values import subject_of
 from portal.core import push
 
 GOOD, ENDED, OVER = 200, 401, 410
@@ -86,6 +90,7 @@ def take(posts: Sequence[Post]) -> list[Answer]:
         return _take(posts)
     except IntegrityError:  # a day without a partition: beat has not run for a week
         partitions.prepare()
+        tables.prepare()
         return _take(posts)
 
 
@@ -103,6 +108,7 @@ def _take(posts: Sequence[Post]) -> list[Answer]:
     for log in grown:
         if log.is_followed:
             push.hint(f"log.{log.job_id}", job=log.job_id, upto=log.position)
+    _sample(posts, grants)
     return answers
 
 
@@ -234,6 +240,25 @@ def _report(post: Post, grant: Grant) -> None:
         ],
         ignore_conflicts=True,
     )
+
+
+def _sample(posts: Sequence[Post], grants: Mapping[str, Grant]) -> None:
+    """Hand over the figures of the posts that were good."""
+    brought = [
+        (post, grant.log)
+        for post in posts
+        if post.samples and (grant := grants.get(post.token_hash)) and not grant.is_over
+    ]
+    samples.take(
+        [
+            Sample(subject=subject_of(log.job_id, post.rank), at=found.at, series=found.series)
+            for post, log in brought
+            for found in post.samples
+        ]
+    )
+    for log in {log.job_id: log for _post, log in brought}.values():
+        if log.is_followed:
+            push.hint(f"sample.{log.job_id}", job=log.job_id)
 
 
 def _instant(seconds: float) -> datetime:
