@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
 from django.db import transaction
 
 from jobs.models import DefinitionVersion, JobDefinition
 from jobs.services.definitions import check_spec
+from portal.core import yamls
 
 FOLDER = Path(__file__).resolve().parent.parent / "builtin"
 END = "END_OF_FILE_OF_SLIPWAY"
@@ -20,7 +20,7 @@ def ensure_definitions() -> list[str]:
 
 @transaction.atomic
 def _ensure(path: Path) -> bool:
-    raw = yaml.safe_load(path.read_text())
+    raw = yamls.load(path.read_text())
     spec = check_spec(_with_files(raw["spec"], raw.get("files", {})))
     definition, made = JobDefinition.objects.get_or_create(
         team=None, slug=path.stem, archived_at=None, defaults={"name": raw["name"]}

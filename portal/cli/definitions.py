@@ -77,9 +77,11 @@ def delete_definition(context: typer.Context, definition: Definition) -> None:
 def _read(file: Path) -> dict[str, Any]:
     import yaml
 
+    from portal.core import yamls
+
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
-        raw = yaml.safe_load(text)
+        raw = yamls.load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Failure(f"{file} cannot be read: {error}", exit_code=USAGE) from error
     if not isinstance(raw, dict) or not {"slug", "spec"} <= raw.keys():
