@@ -16,7 +16,11 @@ FIRST_UID = 50_000
 def scheduler_of(cluster: Cluster) -> Scheduler:
     """Return the adapter of a cluster's scheduler. Raises `Unsupported`."""
     if cluster.scheduler == SchedulerKind.LOCAL:
-        return LocalScheduler(folder=Path(settings.LOCAL_JOBS_FOLDER), wall=settings.HAS_WALL)
+        return LocalScheduler(
+            folder=Path(settings.LOCAL_JOBS_FOLDER),
+            wall=settings.HAS_WALL,
+            portal_url=settings.LOOPBACK_URL,
+        )
     raise Unsupported("unsupported", f"Slipway does not speak {cluster.scheduler} yet.")
 
 

@@ -107,12 +107,18 @@ class Live:
         return str(self.ask("GET", f"/jobs/{job}/logs", headers=headers).text)
 
 
-@contextmanager
-def live(folder: Path, *, home: Path | None = None) -> Iterator[Live]:
-    """Run a portal; with a `home`, again on what an earlier one left."""
+def free_port() -> int:
+    """A port on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def live(folder: Path, *, home: Path | None = None, port: int | None = None) -> Iterator[Live]:
+    """Run a portal; with a `home`, again on what an earlier one left."""
+    port = port or free_port()
     place = home or folder / "home"
     environ = {
         "SLIPWAY_HOME": str(place),

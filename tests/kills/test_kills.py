@@ -113,8 +113,11 @@ def test_a_stop_reaches_the_job_though_the_worker_dies(portal) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_jobs_outlive_the_supervisor_and_are_found_again(tmp_path, how) -> None:
+@pytest.mark.parametrize(
+    ("how", "moves"), [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
+)
+def test_jobs_outlive_the_supervisor_and_are_found_again(tmp_path, how, moves) -> None:
+    """With `moves` the portal comes back on another port, so the courier brings the rest."""
     with live(tmp_path) as first:
         job = first.submit(COUNTER.replace("0.05", "0.5"))
         come_to(first, job, "printing")
@@ -123,6 +126,7 @@ def test_jobs_outlive_the_supervisor_and_are_found_again(tmp_path, how) -> None:
         said = first.supervisor.text
     if how is signal.SIGINT:
         assert "1 local job goes on" in said
-    with live(tmp_path, home=first.home) as again:
+    port = None if moves else first.port
+    with live(tmp_path, home=first.home, port=port) as again:
         check(again, job)
     clean(first)

@@ -54,8 +54,9 @@ class LocalScheduler:
         wall: bool,
         machine: Machine | None = None,
         boot_id: str | None = None,
+        portal_url: str = "",
     ) -> None:
-        self.folder, self.wall = folder, wall
+        self.folder, self.wall, self.portal_url = folder, wall, portal_url
         self.machine = machine or machines.this_machine()
         self.boot_id = boot_id or machines.boot_id()
 
@@ -262,6 +263,8 @@ class LocalScheduler:
             return
         named = ("SLIPWAY_AGENT_URL", "SLIPWAY_AGENT_TOKEN")
         given = {name: spec["environment"].get(name, "") for name in named}
+        if self.portal_url:  # the portal may listen elsewhere than when the job began
+            given["SLIPWAY_AGENT_URL"] = self.portal_url
         program = str(self.folder / "agent.py")
         self._detach(self._as_owner(spec, "deliver", str(left), program=program), given)
 
