@@ -1,18 +1,21 @@
-"""The socket of a job's log: `/ws/v1/jobs/{id}/logs?stream=all&offset=N`."""
+"""Sockets of a job: `/ws/v1/jobs/{id}/logs?stream=all&offset=N` and `…/metrics?since=INSTANT`."""
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 
-from jobs import filters, selectors
+from jobs import filters, live, metrics, selectors
 from jobs.follow import follow
 from jobs.logs.read import Part
 from jobs.logs.text import cut
 from portal.core.errors import Invalid
+from portal.teams.filters import instant
 from portal.teams.sockets import TRY_AGAIN_LATER, PersonSocket
 
 log = logging.getLogger(__name__)
@@ -23,34 +26,39 @@ TOO_SLOW: Final = 4008
 DONE: Final = 1000
 
 
-class LogConsumer(PersonSocket):
-    """Sends a log from an offset on: chunks, gaps, and at last `end`.
+class JobSocket(PersonSocket):
+    """Speaks of one job until there is no more to say, then says `end`.
 
     One frame is under way at a time; whoever does not take it within 30 s is closed with 4008 and
-    resumes by the last `next_offset`.
+    resumes from where it was.
     """
 
     speaker: "asyncio.Task[None] | None" = None
+    job: Any
     team: str = ""
 
     async def check(self) -> None:
         """Ask whether the job is the actor's to see; hear when a role in its team changes."""
         name = self.scope["url_route"]["kwargs"]["job"]
-        job = await database_sync_to_async(selectors.job_for)(self.actor, name)
+        self.job = await database_sync_to_async(selectors.job_for)(self.actor, name)
         if not self.team:
-            self.team = f"team.{job.team_id}"
+            self.team = f"team.{self.job.team_id}"
             await self.channel_layer.group_add(self.team, self.channel_name)
 
     async def begin(self) -> None:
         """Start sending from where the query says."""
         query = parse_qs(self.scope["query_string"].decode("latin-1"))
         try:
-            wanted = filters.piece({name: values[-1] for name, values in query.items()})
+            frames = self.frames({name: values[-1] for name, values in query.items()})
         except Invalid as error:
             await self.send_json({"type": "error", "message": error.errors[0].message})
             await self.close(code=WRONG_QUERY)
             return
-        self.speaker = asyncio.create_task(self._speak(wanted.stream, wanted.offset))
+        self.speaker = asyncio.create_task(self._speak(frames))
+
+    def frames(self, query: Mapping[str, str]) -> AsyncGenerator[dict[str, Any], None]:
+        """Return what to send, in order. Raises `Invalid` when the query is wrong."""
+        raise NotImplementedError
 
     async def end(self) -> None:
         """Stop sending."""
@@ -61,21 +69,51 @@ class LogConsumer(PersonSocket):
         if self.team:
             await self.channel_layer.group_discard(self.team, self.channel_name)
 
-    async def _speak(self, stream: str, offset: int) -> None:
-        job = self.scope["url_route"]["kwargs"]["job"]
+    async def _speak(self, frames: AsyncGenerator[dict[str, Any], None]) -> None:
         try:
-            async with contextlib.aclosing(follow(job, stream=stream, offset=offset)) as parts:
-                async for part in parts:
-                    offset = part.next_offset
-                    for frame in frames_of(part):
-                        await asyncio.wait_for(self.send_json(frame), DRAIN_SECONDS)
-            await self.send_json({"type": "end", "next_offset": max(offset, 0)})
+            async with contextlib.aclosing(frames):
+                async for frame in frames:
+                    await asyncio.wait_for(self.send_json(frame), DRAIN_SECONDS)
             await self.close(code=DONE)
         except TimeoutError:
             await self.close(code=TOO_SLOW)
-        except Exception:  # the reader of the page comes back by its offset
-            log.exception("log socket failed")
+        except Exception:  # who listens comes back by its place
+            log.exception("socket of a job failed")
             await self.close(code=TRY_AGAIN_LATER)
+
+
+class LogConsumer(JobSocket):
+    """Sends a log from an offset on: chunks, gaps, and at last `end`."""
+
+    def frames(self, query: Mapping[str, str]) -> AsyncGenerator[dict[str, Any], None]:
+        """Return the frames of the log."""
+        wanted = filters.piece(query)
+        return self._frames(wanted.stream, wanted.offset)
+
+    async def _frames(self, stream: str, offset: int) -> AsyncGenerator[dict[str, Any], None]:
+        job = self.scope["url_route"]["kwargs"]["job"]
+        async with contextlib.aclosing(follow(job, stream=stream, offset=offset)) as parts:
+            async for part in parts:
+                offset = part.next_offset
+                for frame in frames_of(part):
+                    yield frame
+        yield {"type": "end", "next_offset": max(offset, 0)}
+
+
+class MetricsConsumer(JobSocket):
+    """Sends samples: those after `since`, or else the newest, then each as it comes."""
+
+    def frames(self, query: Mapping[str, str]) -> AsyncGenerator[dict[str, Any], None]:
+        """Return the frames of the samples."""
+        return self._frames(instant(query, "since"))
+
+    async def _frames(self, since: datetime | None) -> AsyncGenerator[dict[str, Any], None]:
+        job = self.scope["url_route"]["kwargs"]["job"]
+        after = since.timestamp() if since else None
+        async with contextlib.aclosing(live.follow(job, since=after)) as samples:
+            async for sample in samples:
+                yield metrics.frame(self.job, sample)
+        yield {"type": "end"}
 
 
 def frames_of(part: Part) -> "list[dict[str, Any]]":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from jobs.logs.posts import MOST_OFFSET, MOST_RANK, STREAMS
 from jobs.models import Job
@@ -35,7 +35,7 @@ def jobs(rows: QuerySet[Job], wanted: Mapping[str, str]) -> QuerySet[Job]:
     if (after := instant(wanted, "created_after")) is not None:
         rows = rows.filter(created_at__gte=after)
     if text := wanted.get("q", "").strip():
-        rows = rows.filter(name__icontains=text)
+        rows = rows.filter(Q(name__icontains=text) | Q(pk=text.upper()))
     return rows
 
 
@@ -67,20 +67,21 @@ def piece(wanted: Mapping[str, str]) -> Piece:
         raise Invalid.at("stream", "Choose all, stdout or stderr.")
     return Piece(
         stream=stream,
-        offset=_number(wanted, "offset", default=0, least=-MOST_OFFSET, most=MOST_OFFSET),
-        limit=_number(wanted, "limit", default=1 << 18, least=1, most=1 << 20),
-        attempt=_number(wanted, "attempt", default=None, least=1, most=MOST_RANK),
-        rank=_number(wanted, "rank", default=None, least=0, most=MOST_RANK),
-        tail=_number(wanted, "tail", default=None, least=1, most=MOST_TAIL),
+        offset=number(wanted, "offset", default=0, least=-MOST_OFFSET, most=MOST_OFFSET),
+        limit=number(wanted, "limit", default=1 << 18, least=1, most=1 << 20),
+        attempt=number(wanted, "attempt", default=None, least=1, most=MOST_RANK),
+        rank=number(wanted, "rank", default=None, least=0, most=MOST_RANK),
+        tail=number(wanted, "tail", default=None, least=1, most=MOST_TAIL),
     )
 
 
 Default = TypeVar("Default", int, None)
 
 
-def _number(
+def number(
     wanted: Mapping[str, str], name: str, *, default: Default, least: int, most: int
 ) -> int | Default:
+    """Read a whole number. Raises `Invalid`."""
     text = wanted.get(name, "").strip()
     if not text:
         return default

@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from typing import Any, Final, Generic, TypeVar
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
@@ -28,24 +28,20 @@ POLL_SECONDS: Final = 2.0
 NOTE_SECONDS: Final = 5.0
 
 
-class Reader:
-    """Reads on at the end of one log as one stream, for all sockets of this process."""
+class Polled:
+    """Reads on when it is knocked at, and every 2 s, for all sockets of this process."""
 
-    def __init__(self, job_id: str, stream: str) -> None:
-        self.job_id, self.stream = job_id, stream
-        self.start = self.end = 0
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
         self.is_complete = False
         self.sockets = 0
         self.knock = asyncio.Event()
-        self._window: deque[Part] = deque()
-        self._bytes = 0
         self._changed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin at the end of what there is."""
-        head = await database_sync_to_async(read.head)(self.job_id, stream=self.stream)
-        self.start = self.end = head.size
+        """Begin to read on."""
+        await self._begin()
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -54,6 +50,34 @@ class Reader:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+
+    async def _run(self) -> None:
+        while True:
+            self.knock.clear()
+            try:
+                await self._read_on()
+            except (DatabaseError, OSError) as error:
+                log.warning("follower cannot read", extra={"error": str(error)})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self.knock.wait()
+
+    async def _begin(self) -> None:
+        """Look where to begin."""
+
+    async def _read_on(self) -> None:
+        """Fetch what is new, and tell who waits."""
+
+
+class Reader(Polled):
+    """Reads on at the end of one log as one stream."""
+
+    def __init__(self, job_id: str, stream: str) -> None:
+        super().__init__(job_id)
+        self.stream = stream
+        self.start = self.end = 0
+        self._window: deque[Part] = deque()
+        self._bytes = 0
 
     def parts_from(self, offset: int) -> Iterator[Part]:
         """Yield what the window holds from an offset on; the offset must be within it."""
@@ -66,16 +90,9 @@ class Reader:
         async with self._changed:
             await self._changed.wait_for(lambda: self.end > offset or self.is_complete)
 
-    async def _run(self) -> None:
-        while True:
-            self.knock.clear()
-            try:
-                await self._read_on()
-            except (DatabaseError, OSError) as error:
-                log.warning("follower cannot read", extra={"error": str(error)})
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await self.knock.wait()
+    async def _begin(self) -> None:
+        head = await database_sync_to_async(read.head)(self.job_id, stream=self.stream)
+        self.start = self.end = head.size
 
     async def _read_on(self) -> None:
         """Fetch what is new; whether it is all is asked *before*, so that no line comes after."""
@@ -105,23 +122,30 @@ class Reader:
             self.start = gone.next_offset
 
 
-class Hub:
-    """The readers of this process's event loop, and the one channel on which hints come."""
+R = TypeVar("R", bound=Polled)
 
-    def __init__(self) -> None:
-        self.readers: dict[tuple[str, str], Reader] = {}
+
+class Hub(Generic[R]):
+    """The readers of this process's event loop, and the one channel on which hints come.
+
+    A reader is made of a job's id and a stream; hints come to the group `<kind>.<job>`.
+    """
+
+    def __init__(self, kind: str, make: Callable[[str, str], R]) -> None:
+        self.readers: dict[tuple[str, str], R] = {}
+        self._kind, self._make = kind, make
         self._channel = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._lock = asyncio.Lock()
 
     @contextlib.asynccontextmanager
-    async def reader(self, job_id: str, stream: str) -> AsyncIterator[Reader]:
-        """Give the log's reader while somebody follows."""
+    async def reader(self, job_id: str, stream: str = "") -> AsyncIterator[R]:
+        """Give the reader while somebody follows."""
         async with self._lock:
             await self._listen()
             found = self.readers.get((job_id, stream))
             if found is None:
-                found = self.readers[job_id, stream] = Reader(job_id, stream)
+                found = self.readers[job_id, stream] = self._make(job_id, stream)
                 await found.open()
                 await self._subscribe(job_id)
                 await database_sync_to_async(attempts.note_followed)([job_id])
@@ -137,12 +161,12 @@ class Hub:
 
     async def _subscribe(self, job_id: str) -> None:
         with contextlib.suppress(RedisError, OSError):
-            await _layer().group_add(f"log.{job_id}", self._channel)
+            await _layer().group_add(f"{self._kind}.{job_id}", self._channel)
 
     async def _unsubscribe(self, job_id: str) -> None:
         if not any(job == job_id for job, _stream in self.readers):
             with contextlib.suppress(RedisError, OSError):
-                await _layer().group_discard(f"log.{job_id}", self._channel)
+                await _layer().group_discard(f"{self._kind}.{job_id}", self._channel)
 
     async def _listen(self) -> None:
         if not self._tasks:
@@ -180,13 +204,13 @@ def _layer() -> Any:
     return get_channel_layer()
 
 
-_hubs: dict[int, Hub] = {}
+_hubs: dict[int, Hub[Reader]] = {}
 
 
-def hub() -> Hub:
+def hub() -> Hub[Reader]:
     """Return the hub of the running event loop."""
     loop = asyncio.get_running_loop()
-    return _hubs.setdefault(id(loop), Hub())
+    return _hubs.setdefault(id(loop), Hub("log", Reader))
 
 
 async def follow(job_id: str, *, stream: str, offset: int) -> AsyncGenerator[Part, None]:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Now, NullIf
 
 from jobs import plan, telling
 from jobs.models import Attempt, Checkpoint, DefinitionVersion, Job, JobDefinition, JobEvent
@@ -20,6 +20,7 @@ from portal.teams.roles import Actor, Scope
 
 SILENT_SECONDS = 60
 MOST_CHECKPOINTS = 1000
+RECENT = 50
 MOST_MUTE = 100
 _DEMAND = ("nodes", "gpus", "gpu_type")
 _TURN = {field.name for field in Turn._meta.fields}
@@ -76,9 +77,15 @@ def newest_of(definition: JobDefinition) -> DefinitionVersion:
 
 
 def with_newest(rows: QuerySet[JobDefinition]) -> QuerySet[JobDefinition]:
-    """Add `spec` and `saved_at` of the newest version to each definition, in the same query."""
+    """Add spec, instant and person of the newest version to each definition, in the same query."""
     return rows.filter(versions__number=F("latest")).annotate(
-        spec=F("versions__spec"), saved_at=F("versions__created_at")
+        spec=F("versions__spec"),
+        saved_at=F("versions__created_at"),
+        saved_by=Coalesce(
+            NullIf("versions__created_by__name", Value("")),
+            "versions__created_by__email",
+            output_field=CharField(),
+        ),
     )
 
 
@@ -87,7 +94,7 @@ def find_definitions(actor: Actor, text: str) -> QuerySet[JobDefinition]:
     return definitions_for(actor).filter(Q(name__icontains=text) | Q(slug__icontains=text))
 
 
-def names_of_definitions(actor: Actor) -> QuerySet[JobDefinition, dict[str, str]]:
+def names_of_definitions(actor: Actor) -> QuerySet[JobDefinition, Any]:
     """Return slug and name of the actor's definitions, by slug; a slug of several teams once."""
     rows = definitions_for(actor).select_related(None).order_by("slug", "pk").distinct("slug")
     return rows.values("slug", "name")
@@ -153,6 +160,36 @@ def job_for(actor: Actor, job_id: str) -> Job:
     if job is None:
         raise NotFound("not_found", "There is no such job, or it is not yours to see.")
     return job
+
+
+def last_launch(actor: Actor, definition: JobDefinition) -> Mapping[str, Any] | None:
+    """Return id and instant of the actor's newest job of the definition, if there is one."""
+    rows = Job.objects.filter(owner=actor.user_id, version__definition=definition)
+    return rows.order_by("-pk").values("pk", "created_at").first()
+
+
+def recent_definitions(actor: Actor) -> list[str]:
+    """Return the ids of the definitions that the actor launched last, newest first."""
+    rows = Job.objects.filter(owner=actor.user_id).order_by("-pk")
+    return list(dict.fromkeys(rows.values_list("version__definition", flat=True)[:RECENT]))
+
+
+def unfinished_for(actor: Actor, *, most: int) -> list[Job]:
+    """Return the jobs that run or wait in the actor's teams, the actor's own first; one query."""
+    going = jobs_for(actor).filter(phase__in=[str(p) for p in Phase if not p.is_final])
+    is_own = Case(When(owner=actor.user_id, then=0), default=1)
+    return list(going.order_by(is_own, "-pk")[:most])
+
+
+def ended_for(actor: Actor) -> QuerySet[Job]:
+    """Return the jobs of the actor's teams that have ended, newest first."""
+    return jobs_for(actor).filter(phase__in=[str(p) for p in Phase if p.is_final])
+
+
+def on_cluster(actor: Actor, cluster_id: str) -> QuerySet[Job]:
+    """Return the jobs that the actor may see and that run or wait on a cluster, oldest first."""
+    going = jobs_for(actor).filter(phase__in=[str(p) for p in Phase if not p.is_final])
+    return going.filter(cluster=cluster_id).order_by("pk")
 
 
 def jobs_among(actor: Actor, ids: Iterable[str]) -> QuerySet[Job]:
@@ -231,6 +268,24 @@ def last_checkpoint(job: Job) -> Checkpoint | None:
     return job.checkpoints.exclude(folder="").order_by("-at", "-id").first()
 
 
+def phases_of(job: Job, begin: datetime, end: datetime) -> QuerySet[JobEvent]:
+    """Return the changes of a job's phase within a span, oldest first."""
+    rows = JobEvent.objects.filter(job=job, at__gte=begin, at__lte=end)
+    return rows.exclude(phase="").order_by("pk")
+
+
+def checkpoints_of(
+    job: Job, begin: datetime | None = None, end: datetime | None = None
+) -> list[Checkpoint]:
+    """Return the newest checkpoints of a job, within a span if there is one, oldest first."""
+    rows = job.checkpoints.order_by("-at", "-id")
+    if begin is not None:
+        rows = rows.filter(at__gte=begin)
+    if end is not None:
+        rows = rows.filter(at__lte=end)
+    return list(rows[:MOST_CHECKPOINTS])[::-1]
+
+
 def report_of(job: Job) -> dict[str, Any]:
     """Return what a job came to, as REST shows it."""
     gpu_seconds = 0.0
@@ -240,7 +295,6 @@ def report_of(job: Job) -> dict[str, Any]:
     return {
         "cost": None,
         "gpu_hours": round(gpu_seconds / 3600, 6),
-        "mean_utilisation": None,
         "idle_money": None,
         "diagnosis": " ".join(filter(None, (job.message, words))),
         "attempts": job.attempts.order_by("number"),

@@ -310,6 +310,33 @@ class StorySerializer(serializers.ModelSerializer[JobEvent]):
         read_only_fields = fields
 
 
+class HappenedSerializer(serializers.Serializer[Any]):
+    """Something to draw on the time axis."""
+
+    at = serializers.DateTimeField()
+    kind = serializers.ChoiceField(["phase", "checkpoint"])
+    name = serializers.CharField(help_text="the phase, or the checkpoint's name")
+    seconds = serializers.FloatField(required=False, allow_null=True)
+    bytes = serializers.IntegerField(required=False)
+    rank = serializers.IntegerField(required=False)
+
+
+class MetricsSerializer(serializers.Serializer[Any]):
+    """A job's series in a span."""
+
+    to = serializers.DateTimeField()
+    step_seconds = serializers.IntegerField()
+    series = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        help_text="name → `[at, value or null]` of each bucket",
+    )
+    events = HappenedSerializer(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, which is a word of the language."""
+        return {"from": serializers.DateTimeField(), **super().get_fields()}
+
+
 class PartSerializer(serializers.Serializer[Any]):
     """Bytes of one source in a row; with `gap`, a sentence in place of bytes that are not there."""
 

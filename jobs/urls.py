@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from jobs.api import definitions as rest_definitions
 from jobs.api import jobs as rest
 from jobs.api import logs as rest_logs
+from jobs.api import metrics as rest_metrics
 from jobs.api import quotas as rest_quotas
 from jobs.views import definitions, job, jobs, quotas
 
@@ -49,5 +50,6 @@ api: list[URLPattern | URLResolver] = [
     path("jobs/<slug:job>/report", rest.Report.as_view(), name="api-job-report"),
     path("jobs/<slug:job>/events", rest.Story.as_view(), name="api-job-events"),
     path("jobs/<slug:job>/logs", rest_logs.Logs.as_view(), name="api-job-logs"),
+    path("jobs/<slug:job>/metrics", rest_metrics.Metrics.as_view(), name="api-job-metrics"),
     path("jobs/<slug:job>/logs/search", rest_logs.SearchLogs.as_view(), name="api-job-logs-search"),
 ]

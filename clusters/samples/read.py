@@ -1,7 +1,7 @@
 """Reading samples: by buckets of any length from the table that has them, or one by one."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,8 +19,14 @@ _RAW = """
     WHERE subject >= %s AND subject < %s AND at >= to_timestamp(%s) AND at < to_timestamp(%s)
 """
 _AFTER = """
-    SELECT subject, extract(epoch FROM at)::float8, series FROM clusters_sample
-    WHERE subject >= %s AND subject < %s AND at > to_timestamp(%s) ORDER BY at, subject LIMIT %s
+    SELECT subject, extract(epoch FROM at)::float8, series FROM (
+        SELECT s.subject, s.at, s.series FROM clusters_sample s
+        JOIN unnest(%s::text[], %s::float8[]) AS known (subject, at)
+            ON s.subject = known.subject AND s.at > to_timestamp(known.at)
+        UNION ALL
+        SELECT subject, at, series FROM clusters_sample
+        WHERE subject >= %s AND subject < %s AND at > to_timestamp(%s) AND subject <> ALL(%s)
+    ) AS fresh ORDER BY at, subject LIMIT %s
 """
 _NEWEST = """
     SELECT DISTINCT ON (subject) subject, extract(epoch FROM at)::float8, series
@@ -68,9 +74,14 @@ def buckets(prefix: str, *, begin: float, end: float, source: Source) -> dict[st
     return found
 
 
-def after(prefix: str, at: float) -> list[Sample]:
-    """Return the samples that are newer than an instant, oldest first, up to a bound."""
-    return _samples(_AFTER, [*_range(prefix), at, MOST_SAMPLES])
+def after(prefix: str, at: float, *, known: Mapping[str, float] | None = None) -> list[Sample]:
+    """Return the samples that are newer than an instant, oldest first, up to a bound.
+
+    `known` has the instant of a subject where it is another one.
+    """
+    known = known or {}
+    names = list(known)
+    return _samples(_AFTER, [names, list(known.values()), *_range(prefix), at, names, MOST_SAMPLES])
 
 
 def newest(prefix: str) -> list[Sample]:

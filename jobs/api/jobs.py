@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from clusters import asks
 from clusters import selectors as clusters
-from jobs import filters, selectors
+from jobs import filters, metrics, selectors
 from jobs import serializers as shapes
 from jobs.services import again, jobs, preview
 from jobs.services.jobs import Wanted
@@ -151,10 +151,12 @@ class Report(JobView):
     def get(self, request: Request, job: str) -> Response:
         """Return GPU-hours, how it ended in words, its attempts and checkpoints.
 
-        Money and mean utilisation are null where there are no prices or samples.
+        Money is null where there are no prices. `mean_utilisation` has the means of `gpu` and `cpu`
+        over the whole run, each null without samples of it, and is null without any.
         """
         row = self.job()
-        return Response(shapes.ReportSerializer(selectors.report_of(row)).data)
+        report = {**selectors.report_of(row), "mean_utilisation": metrics.mean_utilisation(row)}
+        return Response(shapes.ReportSerializer(report).data)
 
 
 class Story(JobView):

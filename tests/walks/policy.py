@@ -148,6 +148,7 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-job-events": {"GET": SEES_TEAM},
     "api-job-logs": {"GET": SEES_TEAM},
     "api-job-logs-search": {"GET": SEES_TEAM},
+    "api-job-metrics": {"GET": SEES_TEAM},
     # REST of notices
     "api-notices": {"GET": SIGNED_IN},
     "api-webhooks": {"GET": SIGNED_IN, "POST": MANAGES_TEAM},
@@ -239,4 +240,8 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "usersessions_list": _GET_POST_SIGNED_IN,
 }
 
-SOCKETS: Mapping[str, Policy] = {"ws-feed": SIGNED_IN, "ws-job-logs": SEES_TEAM}
+SOCKETS: Mapping[str, Policy] = {
+    "ws-feed": SIGNED_IN,
+    "ws-job-logs": SEES_TEAM,
+    "ws-job-metrics": SEES_TEAM,
+}

@@ -16,7 +16,11 @@ from tests.sockets import DEADLINE, closed, in_thread, session_headers, socket
 from tests.walks.policy import SOCKETS, Answer, Caller
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
-PATHS = {"ws-feed": "/ws/v1/feed", "ws-job-logs": "/ws/v1/jobs/{job}/logs"}
+PATHS = {
+    "ws-feed": "/ws/v1/feed",
+    "ws-job-logs": "/ws/v1/jobs/{job}/logs",
+    "ws-job-metrics": "/ws/v1/jobs/{job}/metrics",
+}
 REFUSALS = {Answer.LOGIN: sockets.NOT_SIGNED_IN, Answer.HIDDEN: sockets.ENDED}
 
 
