@@ -219,6 +219,9 @@ class LogCursor(models.Model):
     archived_at = models.DateTimeField(null=True, help_text="compacted into one object")
     archive = models.CharField(max_length=200, blank=True, help_text="name in the file storage")
     frames = models.BinaryField(null=True, help_text="index of the object; see jobs.logs.frames")
+    forgotten_at = models.DateTimeField(
+        null=True, help_text="the object and what the scheduler kept are deleted"
+    )
 
     class Meta:
         indexes = [

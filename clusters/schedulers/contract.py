@@ -195,3 +195,12 @@ class Settles(Protocol):
     def settle(self, keys: Collection[str], *, seconds: float) -> None:
         """Return once it shows these jobs as ended, or when the seconds are over."""
         ...
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """A scheduler that keeps files of jobs until it is told that nobody needs them."""
+
+    def forget(self, key: str) -> None:
+        """Delete what is kept of a job that has ended; one that is gone is fine."""
+        ...

@@ -17,12 +17,16 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from clusters import connect
+from clusters.schedulers.contract import Forgets
 from jobs import selectors, wakeups
 from jobs.logs import partitions, read
 from jobs.logs.frames import Frame, Row, pack, write_index
-from jobs.models import Attempt, LogCursor
+from jobs.models import Attempt, Job, LogCursor
+from jobs.plan import key_of
 from jobs.states import FINAL
 from portal.core import clock
+from portal.core.errors import OutsideError
 
 log = logging.getLogger(__name__)
 A_PASS: Final = 50
@@ -107,10 +111,25 @@ def _finished() -> list[str]:
 
 
 def _forget() -> None:
-    """Delete the objects of logs that are older than they are kept."""
-    old = LogCursor.objects.filter(
-        archived_at__lt=Now() - timedelta(days=settings.LOG_DAYS), archive__gt=""
+    """Delete the objects of old logs, and what schedulers keep of those jobs."""
+    cutoff = Now() - timedelta(days=settings.LOG_DAYS)
+    old = LogCursor.objects.select_related("job__cluster").filter(
+        archived_at__lt=cutoff, forgotten_at=None
     )
     for cursor in old[:A_PASS]:
-        default_storage.delete(cursor.archive)
-        LogCursor.objects.filter(pk=cursor.pk).update(archive="", frames=None)
+        try:
+            _forget_job(cursor.job)
+        except OutsideError as error:
+            log.warning("job not forgotten", extra={"job": cursor.pk, "error": error.message})
+            continue
+        if cursor.archive:
+            default_storage.delete(cursor.archive)
+        gone = LogCursor.objects.filter(pk=cursor.pk)
+        gone.update(archive="", frames=None, forgotten_at=Now())
+
+
+def _forget_job(job: Job) -> None:
+    scheduler = connect.scheduler_of(job.cluster)
+    if isinstance(scheduler, Forgets):
+        for number in range(1, job.attempt + 1):
+            scheduler.forget(key_of(job.pk, attempt=number))

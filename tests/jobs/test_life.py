@@ -14,7 +14,7 @@ from django.db import connections
 from clusters import services as clusters
 from clusters.selectors import facts_of
 from jobs import reconcile
-from jobs.logs import pull, read
+from jobs.logs import keep, pull, read
 from jobs.models import Job
 from jobs.selectors import is_log_complete, newest_of, usage_of, version_for
 from jobs.services import again, builtin, definitions, jobs
@@ -376,3 +376,14 @@ def test_a_secret_reaches_the_command_and_never_the_log(world) -> None:
     assert lines[1] == "it is ••••!"
     assert "••••" in lines[2]
     assert "dGVsbC1ub2JvZHkt" not in lines[2]
+
+
+def test_what_is_old_is_forgotten_with_its_folder(world, settings) -> None:
+    job = until(submit(world, "echo kept"), Phase.SUCCEEDED)
+    folder = settings.LOCAL_JOBS_FOLDER / f"{job.pk}-1"
+    keep.keep()
+    assert folder.exists()
+    settings.LOG_DAYS = -1
+    keep.keep()
+    assert not folder.exists()
+    assert output(job).startswith("[slipway: 5 bytes are not kept any more")

@@ -118,6 +118,14 @@ class LocalScheduler:
                 if pid and "runner" in pid and reports.end_of(folder) is None:
                     machines.wait_for_end(pid["runner"], seconds=max(0.0, until - time.monotonic()))
 
+    def forget(self, key: str) -> None:
+        """Delete the job's folder, its checkpoints with it; one that lives is left alone."""
+        folder = self._of(key)
+        if (self.folder / "live" / key).exists():
+            return
+        with _as_unavailable(), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
     def nodes(self) -> Sequence[NodeSeen]:
         """Return this machine, with what live jobs occupy."""
         with _as_unavailable():
