@@ -119,22 +119,23 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     """Answer an agent; every failure is a problem document, never a traceback."""
     try:
         status, answer = await _dispatch(scope, receive)
-        headers = [(b"content-type", b"application/json")]
     except SlipwayError as error:
         status, answer = error.status, _problem(error.status, error)
-        headers = [(b"content-type", PROBLEM.encode())]
     except Error as error:
         log.warning("ingest cannot write", extra={"error": str(error)})
         away = SlipwayError("maintenance", "The database cannot be reached. Keep it and come back.")
         status, answer = 503, _problem(503, away)
-        headers = [(b"content-type", PROBLEM.encode())]
+    kind = PROBLEM if status >= 400 else "application/json"
+    body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    if isinstance(answer, bytes):
+        kind = "text/x-python; charset=utf-8"
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
     if status == 503:
         headers.append((b"retry-after", b"5"))
-    if isinstance(answer, bytes):
-        headers, body = [(b"content-type", b"text/x-python; charset=utf-8")], answer
-    else:
-        body = json.dumps(answer).encode()
-    headers += [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -5,6 +5,7 @@ import pytest
 from clusters import services as clusters
 from jobs.models import Job, JobDefinition
 from jobs.services import definitions
+from portal.teams.services import limits
 from tests.people import World, api_client, browser, make_world
 
 pytestmark = pytest.mark.django_db
@@ -127,3 +128,65 @@ def test_the_launch_page_is_made_of_the_definition_and_loses_nothing(world) -> N
     assert member.get("/jobs").status_code == 200
     assert member.post(f"/jobs/{job.pk}/stop").status_code == 302
     assert Job.objects.get().stop_reason == "user"
+
+
+def test_a_preview_says_it_all_and_changes_nothing(world) -> None:
+    client = api_client(world.people["member"], scopes=["write"])
+    found = client.post("/api/v1/jobs/preview", body(world))
+    assert found.status_code == 200
+    shown = found.json()
+    assert shown["decision"]["verdict"] == "starts"
+    assert shown["script"].startswith("#!/bin/sh")
+    assert shown["cost"] is None
+    assert "user" in shown["permissions"][0]
+    limits.set_limits(world.actor("admin"), world.team, wanted={"running_jobs": 0})
+    waits = client.post("/api/v1/jobs/preview", body(world)).json()["decision"]
+    assert (waits["verdict"], waits["code"]) == ("waits", "waiting_for_quota")
+    limits.set_limits(world.actor("admin"), world.team, wanted={"nodes": 1})
+    large = body(world, resources={"nodes": 3})
+    refused = client.post("/api/v1/jobs/preview", large).json()["decision"]
+    assert (refused["verdict"], refused["code"]) == ("refused", "exceeds_quota")
+    assert client.post("/api/v1/jobs", large).status_code == 422
+    assert client.get("/api/v1/jobs").json()["results"] == []
+
+
+def test_name_tags_and_priority_change_while_that_makes_sense(world) -> None:
+    client = api_client(world.people["member"], scopes=["write"])
+    job = client.post("/api/v1/jobs", body(world)).json()["id"]
+    path = f"/api/v1/jobs/{job}"
+    changed = client.patch(path, {"name": "новое\n имя", "tags": {"a": "b"}, "priority": 7}).json()
+    assert (changed["name"], changed["tags"], changed["priority"]) == (
+        "новое имя",
+        {"a": "b"},
+        7,
+    )
+    Job.objects.filter(pk=job).update(phase="RUNNING")
+    late = client.patch(path, {"priority": 9})
+    assert (late.status_code, late.json()["errors"][0]["pointer"]) == (409, "/priority")
+    assert client.patch(path, {"name": "still"}).json()["name"] == "still"
+    many = client.patch(path, {"tags": {f"t{n}": "x" for n in range(51)}})
+    assert (many.status_code, many.json()["errors"][0]["pointer"]) == (400, "/tags")
+    viewer = api_client(world.people["viewer"], scopes=["write"])
+    assert viewer.patch(path, {"name": "x"}).status_code == 403
+
+
+def test_what_is_not_there_yet_is_said(world) -> None:
+    client = api_client(world.people["member"], scopes=["write"])
+    for more in ({"depends_on": ["x"]}, {"array": 5}):
+        answer = client.post("/api/v1/jobs", body(world, **more))
+        assert (answer.status_code, answer.json()["code"]) == (422, "unsupported")
+    made = client.post("/api/v1/jobs", body(world)).json()["id"]
+    report = client.get(f"/api/v1/jobs/{made}/report").json()
+    assert (report["gpu_hours"], report["checkpoints"], report["cost"]) == (0.0, [], None)
+    resumed = client.post(f"/api/v1/jobs/{made}/resume")
+    assert (resumed.status_code, resumed.json()["code"]) == (409, "not_ended")
+
+
+def test_many_are_stopped_and_those_of_others_are_passed_over(world) -> None:
+    member = api_client(world.people["member"], scopes=["write"])
+    manager = api_client(world.people["manager"], scopes=["write"])
+    own = [member.post("/api/v1/jobs", body(world)).json()["id"] for _ in range(2)]
+    foreign = manager.post("/api/v1/jobs", body(world)).json()["id"]
+    ids = {"ids": [*own, foreign, "01NOBODYS"]}
+    assert member.post("/api/v1/jobs/stop", ids).json() == {"stopped": 2}
+    assert Job.objects.get(pk=foreign).stop_reason == ""
