@@ -5,7 +5,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from jobs import spec as specs
-from jobs.models import DefinitionVersion, JobDefinition
+from jobs.models import DefinitionVersion, Job, JobDefinition
+from jobs.states import Phase
 from portal.core import clock
 from portal.core.errors import Conflict, FieldError, Invalid, NotAllowed
 from portal.teams.models import Team
@@ -14,6 +15,8 @@ from portal.teams.services.access import require
 from portal.teams.services.events import record_event
 from portal.teams.services.names import check_name
 from portal.teams.services.teams import check_slug
+
+MOST_NAMED = 20
 
 
 @transaction.atomic
@@ -71,8 +74,16 @@ def save_version(
 
 @transaction.atomic
 def delete_definition(actor: Actor, definition: JobDefinition) -> None:
-    """Take a definition out of use; its versions stay for the jobs that ran them."""
+    """Take a definition out of use; its versions stay for the jobs that ran them.
+
+    Raises `Conflict` with the jobs that must end first.
+    """
     _may_edit(actor, definition)
+    left = [str(phase) for phase in Phase if not phase.is_final]
+    alive = Job.objects.filter(version__definition=definition, phase__in=left).order_by("-pk")
+    if found := list(alive.values_list("pk", flat=True)[:MOST_NAMED]):
+        message = f"Jobs of this definition have not ended: {', '.join(found)}. Stop them, or wait."
+        raise Conflict("in_use", message, jobs=found)
     changed = JobDefinition.objects.filter(pk=definition.pk, archived_at=None).update(
         archived_at=clock.now()
     )

@@ -190,3 +190,14 @@ def test_many_are_stopped_and_those_of_others_are_passed_over(world) -> None:
     ids = {"ids": [*own, foreign, "01NOBODYS"]}
     assert member.post("/api/v1/jobs/stop", ids).json() == {"stopped": 2}
     assert Job.objects.get(pk=foreign).stop_reason == ""
+
+
+def test_a_definition_with_jobs_that_live_is_not_deleted(world) -> None:
+    manager = api_client(world.people["manager"], scopes=["write"])
+    job = manager.post("/api/v1/jobs", body(world)).json()["id"]
+    path = f"/api/v1/job-definitions/{JobDefinition.objects.get(slug='train').pk}"
+    refused = manager.delete(path)
+    assert (refused.status_code, refused.json()["facts"]["jobs"]) == (409, [job])
+    Job.objects.filter(pk=job).update(phase="CANCELLED")
+    assert manager.delete(path).status_code == 204
+    assert manager.post(f"/api/v1/jobs/{job}/retry").status_code == 201
