@@ -41,6 +41,23 @@ def idempotent(*, secret: Sequence[str] = ()) -> Callable[[Handler], Handler]:
     return decorate
 
 
+@transaction.atomic
+def once(user: Any, *, path: str, key: str, make: Callable[[], str]) -> str:
+    """Make something for a page's form, which two tabs or a double click may send twice.
+
+    `key` came with the form; the second time it returns the id of what the first has made. Raises
+    what `make` raises, and then nothing is kept.
+    """
+    place = {"user": user, "method": "FORM", "path": path[:PATH_MOST], "key": _checked(key)}
+    record = _claim(place, hashlib.sha256(key.encode()).hexdigest())
+    if record is None:
+        first: dict[str, str] = IdempotencyRecord.objects.get(**place).body or {}
+        return first["id"]
+    made = make()
+    IdempotencyRecord.objects.filter(pk=record.pk).update(status=201, body={"id": made})
+    return made
+
+
 def _checked(key: str) -> str:
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         message = "An Idempotency-Key has 1 to 255 printable ASCII characters."
