@@ -59,3 +59,15 @@ class Nodes(ClusterView):
         """Ask the scheduler for its machines, now."""
         row = selectors.cluster_for(self.actor, cluster)
         return Response(shapes.NodeSerializer(asks.nodes_of(row.pk), many=True).data)
+
+
+class Check(ClusterView):
+    """Whether jobs can run on a cluster now."""
+
+    @extend_schema(request=None, responses=shapes.CheckSerializer)
+    def post(self, request: Request, cluster: str) -> Response:
+        """Try the way to the cluster now, step by step; changes nothing."""
+        row = selectors.cluster_for(self.actor, cluster)
+        steps = asks.check(self.actor, row)
+        found = {"is_ok": all(step.is_ok for step in steps), "steps": steps}
+        return Response(shapes.CheckSerializer(found).data)

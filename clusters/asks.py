@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.core.cache import cache
 
 from clusters import connect, selectors
-from clusters.schedulers.contract import NodeSeen, ReadsLogs, SeesNodes
-from portal.core.errors import Unsupported
+from clusters.models import Cluster
+from clusters.schedulers.contract import CheckStep, NodeSeen, ReadsLogs, SeesNodes
+from portal.core.errors import Conflict, Unsupported
 from portal.teams.models import Team
+from portal.teams.roles import Actor
 
 MOST_BYTES = 1 << 20
+CHECK_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,16 @@ def nodes_of(cluster_id: str) -> Sequence[NodeSeen]:
     """
     scheduler = connect.scheduler_of(selectors.cluster_by_id(cluster_id))
     return scheduler.nodes() if isinstance(scheduler, SeesNodes) else ()
+
+
+def check(actor: Actor, cluster: Cluster) -> Sequence[CheckStep]:
+    """Try the way to the cluster now, step by step; once in two seconds for a person.
+
+    Raises `Conflict` when asked too soon, `Unsupported` where nothing can be tried.
+    """
+    if not cache.add(f"check:{actor.user_id}:{cluster.pk}", 1, timeout=CHECK_SECONDS):
+        raise Conflict("too_soon", "You checked it a moment ago. Wait two seconds.")
+    return connect.checks_of(cluster).check()
 
 
 def has_wall(cluster_id: str) -> bool:

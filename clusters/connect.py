@@ -5,8 +5,9 @@ from pathlib import Path
 from django.conf import settings
 
 from clusters.models import Cluster, SchedulerKind
-from clusters.schedulers.contract import Scheduler
+from clusters.schedulers.contract import Checks, Scheduler
 from clusters.schedulers.local.adapter import LocalScheduler
+from clusters.schedulers.local.checks import LocalChecks
 from portal.core.errors import Unsupported
 from portal.teams.models import Team
 
@@ -20,6 +21,18 @@ def scheduler_of(cluster: Cluster) -> Scheduler:
             folder=Path(settings.LOCAL_JOBS_FOLDER),
             wall=settings.HAS_WALL,
             portal_url=settings.LOOPBACK_URL,
+        )
+    raise Unsupported("unsupported", f"Slipway does not speak {cluster.scheduler} yet.")
+
+
+def checks_of(cluster: Cluster) -> Checks:
+    """Return what tries the way to the cluster, step by step. Raises `Unsupported`."""
+    if cluster.scheduler == SchedulerKind.LOCAL:
+        return LocalChecks(
+            folder=Path(settings.LOCAL_JOBS_FOLDER),
+            wall=settings.HAS_WALL,
+            portal_url=portal_url_for(cluster),
+            uid=FIRST_UID,
         )
     raise Unsupported("unsupported", f"Slipway does not speak {cluster.scheduler} yet.")
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from clusters import values
 from clusters.models import Cluster
 from clusters.schedulers.contract import NodeSeen
-from clusters.values import ClusterFacts
+from clusters.values import ClusterFacts, Use
 from portal.core.errors import NotFound
 from portal.teams import selectors as teams
 from portal.teams.models import Team
@@ -51,6 +52,11 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
         scheduler=cluster.scheduler,
         nodes=tuple(NodeSeen(**raw) for raw in cluster.nodes),
     )
+
+
+def use_of(cluster: Cluster) -> Use:
+    """Return what was in use of the cluster's machines when they were seen last."""
+    return values.use_of(facts_of(cluster).nodes)
 
 
 def all_clusters() -> QuerySet[Cluster]:

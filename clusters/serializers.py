@@ -21,6 +21,23 @@ class NodeSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
+class CheckStepSerializer(serializers.Serializer[Any]):
+    """One thing that was tried."""
+
+    title = serializers.CharField()
+    is_ok = serializers.BooleanField()
+    message = serializers.CharField(help_text="what was found, or what is wrong")
+    remedy = serializers.CharField(help_text="how to mend it; empty when all is well")
+    seconds = serializers.FloatField()
+
+
+class CheckSerializer(serializers.Serializer[Any]):
+    """Whether jobs can run on a cluster now."""
+
+    is_ok = serializers.BooleanField()
+    steps = CheckStepSerializer(many=True)
+
+
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     """A cluster; `teams` are those that may launch there, unless it is shared with all."""
 

@@ -268,6 +268,12 @@ def last_checkpoint(job: Job) -> Checkpoint | None:
     return job.checkpoints.exclude(folder="").order_by("-at", "-id").first()
 
 
+def has_agent(job: Job) -> bool:
+    """Tell whether the agent of the newest attempt has been heard."""
+    heard = job.attempts.filter(number=job.attempt, agent__isnull=False)
+    return heard.exists()
+
+
 def phases_of(job: Job, begin: datetime, end: datetime) -> QuerySet[JobEvent]:
     """Return the changes of a job's phase within a span, oldest first."""
     rows = JobEvent.objects.filter(job=job, at__gte=begin, at__lte=end)

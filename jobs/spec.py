@@ -13,6 +13,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 
+from clusters.schedulers.contract import Resources
 from jobs import patterns
 from jobs.quoting import placeholders, scan, variable_of
 from portal.core.errors import FieldError
@@ -227,6 +228,11 @@ def bind(spec: Spec, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fie
 def check_resources(given: Mapping[str, Any]) -> list[FieldError]:
     """Return every fault of resources that a person gives at launch."""
     return _errors(_RESOURCES, dict(given), prefix="/resources")
+
+
+def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
+    """Return the definition's resources with what was given in their place."""
+    return Resources(**{**spec.resources, **given})
 
 
 def text_of(value: Any) -> str:

@@ -7,11 +7,14 @@ from jobs.api import jobs as rest
 from jobs.api import logs as rest_logs
 from jobs.api import metrics as rest_metrics
 from jobs.api import quotas as rest_quotas
-from jobs.views import definitions, job, jobs, quotas
+from jobs.views import cluster, definitions, job, jobs, launch, quotas
 
 pages: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", quotas.quotas, name="team-quotas"),
+    path("clusters/<slug:cluster>", cluster.one, name="cluster"),
+    path("clusters/<slug:cluster>/check", cluster.check, name="cluster-check"),
     path("jobs", jobs.index, name="jobs"),
+    path("jobs/rows", jobs.rows, name="jobs-rows"),
     path("jobs/stop", jobs.stop_many, name="jobs-stop"),
     path("jobs/<slug:job>", job.log, name="job"),
     path("jobs/<slug:job>/story", job.story, name="job-story"),
@@ -19,7 +22,8 @@ pages: list[URLPattern | URLResolver] = [
     path("jobs/<slug:job>/stop", jobs.stop, name="job-stop"),
     path("jobs/<slug:job>/retry", jobs.retry, name="job-retry"),
     path("jobs/<slug:job>/resume", jobs.resume, name="job-resume"),
-    path("definitions/<slug:definition>/launch", jobs.launch, name="launch"),
+    path("launch", launch.choose, name="launch-choose"),
+    path("definitions/<slug:definition>/launch", launch.launch, name="launch"),
     path("definitions", definitions.index, name="definitions"),
     path("definitions/new", definitions.new, name="definition-new"),
     path("definitions/check", definitions.check, name="definition-check"),

@@ -12,7 +12,9 @@ from django.urls import reverse
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 
+from clusters import selectors as clusters
 from jobs import selectors as jobs
+from jobs.views.rows import Row, rows_of
 from portal.teams import selectors as teams
 from portal.teams.middleware import actor_of
 from portal.teams.models import Team
@@ -20,6 +22,8 @@ from portal.teams.roles import Actor, Permission
 
 FOUND = 6
 RECENT = 8
+MOST_GOING = 200
+MOST_CLUSTERS = 20
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -31,16 +35,33 @@ class Schema(SpectacularAPIView):
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show what is true now, or on a new site what to do next."""
     actor = actor_of(request)
-    rows = list(jobs.jobs_for(actor)[:RECENT])
+    going = rows_of(actor, jobs.unfinished_for(actor, most=MOST_GOING))
+    ended = rows_of(actor, jobs.ended_for(actor)[:RECENT])
+    mine = [row for row in going if row.job.owner_id == actor.user_id]
     context: dict[str, Any] = {
         "here": "dashboard",
-        "rows": rows,
+        "has_jobs": bool(going or ended),
+        "waiting": [row for row in mine if row.waits][:RECENT],
+        "running": [row for row in mine if not row.waits][:RECENT],
+        "counts": _counts(mine),
+        "others": _counts([row for row in going if row.job.owner_id != actor.user_id]),
+        "is_more": len(going) == MOST_GOING,
+        "ended": ended,
+        "clusters": [
+            (row, clusters.use_of(row)) for row in clusters.clusters_for(actor)[:MOST_CLUSTERS]
+        ],
         "events": teams.recent_events_for(actor),
     }
-    if not rows:
+    if not context["has_jobs"]:
         team = teams.teams_for(actor).order_by("-pk").first()
         context |= {"next": _next_step(actor, team), "steps": _steps(actor, team)}
     return render(request, "portal/dashboard.html", context)
+
+
+def _counts(rows: list[Row]) -> dict[str, int]:
+    """Return how many of the rows run and how many wait."""
+    waiting = sum(row.waits for row in rows)
+    return {"running": len(rows) - waiting, "waiting": waiting}
 
 
 def _next_step(actor: Actor, team: Team | None) -> dict[str, str]:

@@ -120,6 +120,17 @@ class Pending:
     advice: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckStep:
+    """One thing that was tried: whether it held, and else what is wrong and how to mend it."""
+
+    title: str
+    is_ok: bool
+    message: str = ""
+    remedy: str = ""
+    seconds: float = 0.0
+
+
 class Scheduler(Protocol):
     """What every scheduler can do."""
 
@@ -203,4 +214,12 @@ class Forgets(Protocol):
 
     def forget(self, key: str) -> None:
         """Delete what is kept of a job that has ended; one that is gone is fine."""
+        ...
+
+
+class Checks(Protocol):
+    """What can try a cluster's way to run jobs, step by step."""
+
+    def check(self) -> Sequence[CheckStep]:
+        """Try every step, in the order in which a job needs them; changes nothing."""
         ...

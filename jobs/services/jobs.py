@@ -243,11 +243,6 @@ def script_of(spec: Spec, parameters: Mapping[str, Any]) -> str:
     )
 
 
-def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
-    """Return the definition's resources with what was given in their place."""
-    return Resources(**{**spec.resources, **given})
-
-
 def check(actor: Actor, wanted: Wanted) -> Checked:
     """Return what is asked for, completed. Raises `Invalid` with a pointer to each wrong field."""
     require(actor, Permission.JOBS_LAUNCH, team=wanted.team)
@@ -265,7 +260,7 @@ def check(actor: Actor, wanted: Wanted) -> Checked:
     return Checked(
         spec=spec,
         parameters=values,
-        resources=resources_of(spec, wanted.resources),
+        resources=specs.resources_of(spec, wanted.resources),
         time_limit_seconds=limit,
     )
 

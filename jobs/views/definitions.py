@@ -10,8 +10,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from jobs import forms, selectors
+from jobs import diffs, forms, selectors
 from jobs import spec as specs
+from jobs.reference import KEYS
 from jobs.services import definitions
 from portal.core.pages import act, attempt, both, numbered
 from portal.teams import selectors as teams
@@ -26,9 +27,11 @@ def index(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     text = request.GET.get("q", "").strip()
     rows = selectors.find_definitions(actor, text)
+    page = numbered(request, selectors.with_newest(rows))
     context = {
         "here": "definitions",
-        "rows": numbered(request, selectors.with_newest(rows)),
+        "rows": page,
+        "launchable": {row.pk for row in page if _may_launch(actor, row)},
         "q": text,
         "may_create": bool(_editable(actor)),
     }
@@ -56,7 +59,7 @@ def new(request: HttpRequest) -> HttpResponse:
         if made is not None:
             messages.success(request, f"{made.name} is saved as version 1.")
             return redirect("definition", made.pk)
-    context = {"here": "definitions", "form": form, "teams": mine}
+    context = {"here": "definitions", "form": form, "teams": mine, "keys": KEYS}
     return render(request, "jobs/definition_new.html", context, status=422 if form.errors else 200)
 
 
@@ -75,6 +78,7 @@ def one(request: HttpRequest, definition: str) -> HttpResponse:
         if saved is not None:
             messages.success(request, f"Version {saved.latest} is the newest now.")
             return redirect("definition", definition)
+    against = _against(row, shown, request.GET.get("against", ""))
     may_edit = row.team is not None and actor.can(Permission.DEFINITIONS_EDIT, team_id=row.team_id)
     context = {
         "here": "definitions",
@@ -82,6 +86,9 @@ def one(request: HttpRequest, definition: str) -> HttpResponse:
         "shown": shown,
         "text": initial["spec"],
         "rows": versions,
+        "against": against,
+        "diff": diffs.compare(forms.as_yaml(against.spec), initial["spec"]) if against else [],
+        "keys": KEYS,
         "form": form,
         "may_edit": may_edit,
         "may_copy": bool(_editable(actor)),
@@ -130,10 +137,19 @@ def export(request: HttpRequest, definition: str) -> HttpResponse:
     return response
 
 
+def _against(row: Any, shown: Any, number: str) -> Any:
+    """Return the version to compare with: the one that is named, else the one before."""
+    before = str(shown.number - 1) if shown.number > 1 else ""
+    chosen = number or before
+    return selectors.version_of(row, chosen) if chosen else None
+
+
 def _may_launch(actor: Actor, row: Any) -> bool:
     """Tell whether the actor may launch it: in its team, or a built-in one in any."""
     if row.team_id is not None:
         return actor.can(Permission.JOBS_LAUNCH, team_id=row.team_id)
+    if actor.can(Permission.SITE_EDIT):
+        return True
     return any(actor.can(Permission.JOBS_LAUNCH, team_id=team) for team in actor.roles)
 
 

@@ -84,6 +84,7 @@ def _head(actor: Actor, row: Any) -> dict[str, Any]:
         "is_over": is_over,
         "shows_stop": may_stop and not is_over and not row.stop_reason,
         "shows_retry": may_launch and is_over,
+        "shows_resume": may_launch and is_over and bool(selectors.resume_path(row)),
         "state": _state(row),
         "stopping": _stopping(row),
         "because": row.message or telling.because(row.reason),

@@ -1,28 +1,38 @@
-"""Pages of jobs: the list, the launch form, and the acts on one job."""
+"""Pages of jobs: the list with its live rows, and the acts on one job or on many."""
 
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from clusters import selectors as clusters
-from jobs import filters, forms, selectors
-from jobs import spec as specs
+from jobs import filters, selectors
 from jobs.services import again, jobs
-from jobs.services.jobs import Wanted
-from jobs.states import Phase
+from jobs.views.rows import rows_of
 from portal.core.errors import Invalid
-from portal.core.pages import act, attempt, both, numbered
+from portal.core.pages import act, stretch
 from portal.teams import selectors as teams
 from portal.teams.middleware import actor_of
-from portal.teams.models import Team
 from portal.teams.roles import Actor, Permission
 
 MOST_TICKED = 500
+MOST_ROWS = 100
+MOST_CHOICES = 200
+PHASES = {
+    "": "All",
+    "QUEUED,ADMITTED,SUBMITTED": "Waiting",
+    "RUNNING,STOPPING": "Running",
+    "SUCCEEDED": "Succeeded",
+    "FAILED": "Failed",
+    "CANCELLED": "Cancelled",
+}
+FILTERS = ("q", "phase", "team", "cluster", "owner", "definition", "tag", "created_after")
+OF_PAGE = ("before", "after")
 
 
 @login_required
@@ -30,51 +40,66 @@ MOST_TICKED = 500
 def index(request: HttpRequest) -> HttpResponse:
     """Show the jobs of the actor's teams, newest first."""
     actor = actor_of(request)
-    rows = selectors.jobs_for(actor)
+    found = selectors.jobs_for(actor)
     try:
-        rows = filters.jobs(rows, request.GET.dict())
+        found = _filtered(actor, request)
     except Invalid as error:
         messages.error(request, error.errors[0].message)
+    page = stretch(request, found)
+    mine = list(teams.teams_for(actor).order_by("name")[:MOST_CHOICES])
     context = {
         "here": "jobs",
-        "rows": numbered(request, rows),
+        "page": page,
+        "rows": rows_of(actor, page.rows),
         "wanted": request.GET,
-        "phases": [str(phase) for phase in Phase],
-        "may_launch": bool(_launching(actor)),
+        "is_filtered": any(request.GET.get(name) for name in FILTERS),
+        "query": request.GET.urlencode(),
+        "phases": [(_with(request, phase=code), code, word) for code, word in PHASES.items()],
+        "mine": _with(request, owner="" if request.GET.get("owner") == "me" else "me"),
+        "teams": mine if len(mine) > 1 else [],
+        "shows_team": len(mine) > 1,
+        "clusters": clusters.clusters_for(actor)[:MOST_CHOICES],
+        "definitions": selectors.names_of_definitions(actor)[:MOST_CHOICES],
+        "may_launch": any(actor.can(Permission.JOBS_LAUNCH, team_id=team.pk) for team in mine),
     }
     return render(request, "jobs/jobs.html", context)
 
 
 @login_required
-@both
-def launch(request: HttpRequest, definition: str) -> HttpResponse:
-    """Launch a definition: its parameters as a form."""
+@require_safe
+def rows(request: HttpRequest) -> HttpResponse:
+    """Show these jobs (`job=…`) as rows, and say how many newer ones than `newest` match."""
     actor = actor_of(request)
-    row = selectors.definition_for(actor, definition)
-    version = selectors.version_of(row, request.GET.get("version", ""))
-    mine = _launching(actor) if row.team is None else [row.team]
-    form = forms.LaunchForm(
-        request.POST or None,
-        spec=specs.parse(version.spec),
-        teams=mine,
-        clusters=list(clusters.clusters_for(actor)),
-    )
-    if request.method == "POST":
+    named = selectors.jobs_among(actor, request.GET.getlist("job")[:MOST_ROWS])
+    newest = request.GET.get("newest", "")[:26]
+    newer = _filtered(actor, request).filter(pk__gt=newest)[:MOST_ROWS].count() if newest else 0
+    context = {
+        "rows": rows_of(actor, named),
+        "newer": f"{newer - 1}+" if newer == MOST_ROWS else newer,
+        "shows_team": request.GET.get("shows_team") == "1",
+        "is_fragment": True,
+    }
+    return render(request, "jobs/parts/rows.html", context)
 
-        def submit(*, team: str, cluster: str, **values: Any) -> Any:
-            wanted = Wanted(
-                version=version,
-                team=teams.team_for(actor, team),
-                cluster=clusters.facts_of(clusters.cluster_for(actor, cluster)),
-                **values,
-            )
-            return jobs.submit(actor, wanted)
 
-        made = attempt(form, submit)
-        if made is not None:
-            return redirect("job", made.pk)
-    context = {"here": "jobs", "definition": row, "version": version, "form": form}
-    return render(request, "jobs/launch.html", context, status=422 if form.errors else 200)
+def _filtered(actor: Actor, request: HttpRequest) -> QuerySet[Any]:
+    """Return the jobs that the page's filters keep; the owner `me` is who asks."""
+    wanted = request.GET.dict()
+    if wanted.get("owner") == "me":
+        wanted["owner"] = actor.email
+    return filters.jobs(selectors.jobs_for(actor), wanted)
+
+
+def _with(request: HttpRequest, **changes: str) -> str:
+    """Return the query of the page with other filters, from its beginning."""
+    query = request.GET.copy()
+    for name in OF_PAGE:
+        query.pop(name, None)
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value:
+            query[name] = value
+    return query.urlencode()
 
 
 @login_required
@@ -129,12 +154,3 @@ def stop_many(request: HttpRequest) -> HttpResponse:
     words = "1 job is" if stopped == 1 else f"{stopped} jobs are"
     messages.success(request, f"{words} asked to stop.")
     return redirect(f"{reverse('jobs')}?{request.POST.get('query', '')[:2000]}")
-
-
-def _launching(actor: Actor) -> list[Team]:
-    """Return the teams in which the actor may launch, by name."""
-    return [
-        team
-        for team in teams.teams_for(actor).order_by("name")[:200]
-        if actor.can(Permission.JOBS_LAUNCH, team_id=team.pk)
-    ]

@@ -1,6 +1,7 @@
 """What every page shares: forms that lose nothing, errors as pages, one page of a list."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django import forms
@@ -82,3 +83,40 @@ def error_page(request: HttpRequest, *, status: int, detail: str, title: str = "
 def numbered(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     """Return the page that `?page=` names; a wrong number gives the nearest page."""
     return Paginator(rows, ROWS).get_page(request.GET.get("page"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Some rows of a list that nobody counts, newest first, and where the next ones begin."""
+
+    rows: list[Any]
+    is_newest: bool
+    """Nothing was newer when it was read."""
+    older: str = ""
+    """The id before which the next rows are; empty at the end."""
+    newer: str = ""
+    """The id after which the newer rows are; empty at the beginning."""
+
+
+def stretch(request: HttpRequest, rows: QuerySet[Any], *, size: int = ROWS) -> Stretch:
+    """Return the rows before `?before=ID` or after `?after=ID`, newest first.
+
+    The first page is one query, and so is each other one; one that would be short at the newest end
+    becomes the first page.
+    """
+    before, after = (request.GET.get(name, "")[:26] for name in ("before", "after"))
+    if after:
+        found = list(rows.filter(pk__gt=after).order_by("pk")[: size + 1])
+        if len(found) > size:
+            shown = found[:size][::-1]
+            return Stretch(rows=shown, is_newest=False, older=shown[-1].pk, newer=shown[0].pk)
+    elif before:
+        rows = rows.filter(pk__lt=before)
+    found = list(rows.order_by("-pk")[: size + 1])
+    is_newest = bool(after) or not before
+    return Stretch(
+        rows=found[:size],
+        is_newest=is_newest,
+        older=found[size - 1].pk if len(found) > size else "",
+        newer=found[0].pk if found and not is_newest else "",
+    )

@@ -56,17 +56,19 @@ async function refresh(part) {
 }
 
 function concerns(part, message) {
+  if (message.kind === "opened") return true;
   if (part.dataset.job) return part.dataset.job === message.job;
   return !part.dataset.team || part.dataset.team === message.team;
 }
 
 function changed(message) {
+  document.dispatchEvent(new CustomEvent("slipway:changed", { detail: message }));
   for (const part of $$("[data-refresh]")) if (concerns(part, message)) refresh(part);
 }
 
 function connect() {
   const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/ws/v1/feed`);
-  socket.addEventListener("open", () => { wait = 1000; say("Live", false); $$("[data-refresh]").forEach(refresh); });
+  socket.addEventListener("open", () => { wait = 1000; say("Live", false); changed({ kind: "opened" }); });
   socket.addEventListener("message", (event) => changed(JSON.parse(event.data)));
   socket.addEventListener("close", (event) => {
     if (ENDED.includes(event.code)) { say("Signed out", true); location.reload(); return; }

@@ -8,5 +8,6 @@ import "./keys.js";
 import "./feed.js";
 import "./check.js";
 import "./elapsed.js";
+import "./jobs.js";
 
 if (document.querySelector(".log[data-url]")) import("./log/viewer.js");

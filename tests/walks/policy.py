@@ -83,6 +83,7 @@ SIGNED_IN = Policy(allowed=SIGNED_IN_PEOPLE)
 SIGNED_IN_WRITES = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE)
 MAKES_TOKEN = Policy(allowed=SIGNED_IN_PEOPLE, scope=Scope.WRITE, is_of_site=True)
 SEES_TEAM = _team(*SEEING_TEAM, scope=Scope.READ)
+SEES_TEAM_BY_WRITING = _team(*SEEING_TEAM, scope=Scope.WRITE)
 MANAGES_TEAM = _team("manager", "admin", scope=Scope.WRITE)
 EDITS_CLUSTER = Policy(
     allowed=frozenset({"admin"}),
@@ -137,6 +138,7 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "api-clusters": {"GET": SIGNED_IN},
     "api-cluster": {"GET": SEES_TEAM, "PATCH": EDITS_CLUSTER},
     "api-cluster-nodes": {"GET": SEES_TEAM},
+    "api-cluster-check": {"POST": SEES_TEAM_BY_WRITING},
     "api-jobs": {"GET": SIGNED_IN, "POST": LAUNCHES},
     "api-job": {"GET": SEES_TEAM, "PATCH": LAUNCHES},
     "api-job-preview": {"POST": LAUNCHES},
@@ -172,7 +174,10 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     # Pages of clusters and jobs
     "clusters": {"GET": SIGNED_IN},
     "cluster": {"GET": SEES_TEAM, "POST": EDITS_CLUSTER},
+    "cluster-check": {"POST": SEES_TEAM_BY_WRITING},
     "jobs": {"GET": SIGNED_IN},
+    "jobs-rows": {"GET": SIGNED_IN},
+    "launch-choose": {"GET": SIGNED_IN},
     "job": {"GET": SEES_TEAM},
     "job-story": {"GET": SEES_TEAM},
     "job-script": {"GET": SEES_TEAM},
