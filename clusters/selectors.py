@@ -37,10 +37,9 @@ def cluster_for(actor: Actor, slug: str) -> Cluster:
     return cluster
 
 
-def may_launch(cluster_id: str, team: Team) -> bool:
+def may_launch(cluster: ClusterFacts, team: Team) -> bool:
     """Tell whether the team's jobs may run on the cluster."""
-    rows = Cluster.objects.filter(pk=cluster_id)
-    return rows.filter(Q(is_shared=True) | Q(teams=team)).exists()
+    return cluster.is_shared or Cluster.objects.filter(pk=cluster.id, teams=team).exists()
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
@@ -50,6 +49,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
         slug=cluster.slug,
         name=cluster.name,
         scheduler=cluster.scheduler,
+        is_shared=cluster.is_shared,
         nodes=tuple(NodeSeen(**raw) for raw in cluster.nodes),
     )
 

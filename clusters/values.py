@@ -50,6 +50,8 @@ class ClusterFacts:
     name: str
     scheduler: str
     """local, slurm or kubernetes."""
+    is_shared: bool = False
+    """Every team may launch there."""
     nodes: tuple[NodeSeen, ...] = ()
     """The machines that the scheduler showed last; none when it never could."""
 

@@ -46,8 +46,11 @@ class Jobs(ApiView):
     @idempotent()
     def post(self, request: Request) -> Response:
         """Submit a job; it starts by itself when limits and cluster allow."""
-        job = jobs.submit(self.actor, wanted_by(self))
-        return Response(shapes.JobSerializer(job).data, status=status.HTTP_201_CREATED)
+        wanted = wanted_by(self)
+        job = jobs.submit(self.actor, wanted)
+        made = {"owner": self.actor.email, "cluster": wanted.cluster.slug}
+        shown = shapes.JobSerializer(job, context=made).data
+        return Response(shown, status=status.HTTP_201_CREATED)
 
 
 class PreviewJob(ApiView):

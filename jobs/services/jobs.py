@@ -278,7 +278,7 @@ def check_tags(tags: Mapping[str, str], *, field: str = "tags") -> dict[str, str
 def refuse(actor: Actor, wanted: Wanted, checked: Checked) -> None:
     """Raise `Refused` for what can never start as it is asked."""
     spec, cluster = checked.spec, wanted.cluster
-    if not actor.can(Permission.SITE_EDIT) and not clusters.may_launch(cluster.id, wanted.team):
+    if not actor.can(Permission.SITE_EDIT) and not clusters.may_launch(cluster, wanted.team):
         message = (
             f"The team may not launch on {cluster.name}. "
             "A site admin can assign the cluster to it, on the cluster's page."
