@@ -141,13 +141,18 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         read_only_fields = fields
 
     def to_representation(self, job: Job) -> dict[str, Any]:
-        """Return the job as the fields above say it, a hundred of them in a few milliseconds."""
+        """Return the job as the fields above say it, a hundred of them in a few milliseconds.
+
+        Who has just made it gives `owner` and `cluster` in the context, which saves two questions.
+        """
+        made = self.context
+        owner = made.get("owner") or (job.owner.email if job.owner else None)
         return {
             "id": job.pk,
             "name": job.name,
             "team": job.team.slug,
-            "owner": job.owner.email if job.owner else None,
-            "cluster": job.cluster.slug,
+            "owner": owner,
+            "cluster": made.get("cluster") or job.cluster.slug,
             "definition": self.get_definition(job),
             "parameters": job.parameters,
             "resources": job.resources,
