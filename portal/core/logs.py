@@ -12,7 +12,16 @@ from structlog.types import EventDict, Processor, WrappedLogger
 
 from portal.core.redaction import redact
 
-QUIET = ("django.template", "httpx", "httpcore", "urllib3", "botocore", "asyncio", "hpack")
+QUIET = (
+    "django_structlog.celery.receivers",
+    "django.template",
+    "httpx",
+    "httpcore",
+    "urllib3",
+    "botocore",
+    "asyncio",
+    "hpack",
+)
 
 
 PROBES = ("/healthz", "/readyz", "/metrics")
