@@ -1,0 +1,1 @@
+"""Money: the arithmetic, the ledger under random histories, caps under load."""
