@@ -1,13 +1,15 @@
 """What would happen to a job if it were submitted now; nothing is written and nothing asked."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from clusters.values import use_of
 from jobs import selectors
 from jobs import spec as specs
-from jobs.admission import Waiting, wait_for_disk
+from jobs.admission import Waiting, never_fits, wait_for_disk
 from jobs.services.jobs import Checked, Wanted, admission_of, check, refuse, script_of
+from jobs.states import Reason
 from portal.core import clock, disk
 from portal.core.errors import Refused
 from portal.teams.models import Limit
@@ -66,8 +68,27 @@ def _decide(actor: Actor, wanted: Wanted, checked: Checked) -> Decision:
     found = next(verdict for verdict in verdicts if verdict.id == _OWN)
     if disk.is_low():
         found = wait_for_disk(_OWN)
+    if found.is_admitted and _is_full(wanted, checked):
+        return Decision(
+            verdict=WAITS,
+            code=Reason.WAITING_FOR_CAPACITY,
+            message=f"The cluster is in use: {use_of(wanted.cluster.nodes).words}.",
+            advice="It starts by itself when there is room.",
+        )
     if found.is_admitted:
         return Decision(verdict=STARTS, message="It can start now.")
     return Decision(
         verdict=WAITS, code=found.reason or "", message=found.message, advice=found.advice
     )
+
+
+def _is_full(wanted: Wanted, checked: Checked) -> bool:
+    """Tell whether the machines, as seen last, hold too much else to start the job now."""
+    free = [
+        replace(node, cpus=node.cpus - node.cpus_allocated, gpus=node.gpus - node.gpus_allocated)
+        for node in wanted.cluster.nodes
+        if node.state == "ready"
+    ]
+    if not wanted.cluster.nodes:
+        return False
+    return not free or bool(never_fits(checked.resources, free))

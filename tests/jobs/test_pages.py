@@ -3,12 +3,14 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
 import pytest
 
 from clusters import services as clusters
+from clusters.schedulers.contract import NodeSeen
 from clusters.selectors import facts_of
 from jobs.models import Job, JobDefinition
 from jobs.selectors import newest_of
@@ -170,6 +172,23 @@ def test_a_preview_says_what_would_happen_and_gives_commands(world, train) -> No
         "tags": {"paper": "neurips"},
     }
     assert "--time-limit 5400" in unescape(cli[1])
+
+
+def test_a_preview_says_when_the_cluster_is_full(world, train) -> None:
+    node = NodeSeen(name="n", state="ready", cpus=2, memory_bytes=1 << 34, cpus_allocated=2)
+    clusters.note_nodes(clusters.ensure_local(), [node])
+    client = browser(world.people["member"])
+    page = client.post(f"/definitions/{train.pk}/launch", form(world, preview="1"))
+    assert "It would wait The cluster is in use: 2 of 2 CPUs." in text(page)
+    clusters.note_nodes(clusters.ensure_local(), [replace(node, cpus_allocated=1)])
+    page = client.post(f"/definitions/{train.pk}/launch", form(world, preview="1"))
+    assert "It would start" in text(page)
+    page = client.post(
+        f"/definitions/{train.pk}/launch",
+        form(world, preview="1", **{"resources.cpus_per_node": "3"}),
+    )
+    assert "It would be refused" in text(page)
+    assert "the largest has 2" in text(page)
 
 
 def test_what_a_preview_shows_is_what_is_submitted(world, train) -> None:
