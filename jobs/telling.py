@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from jobs.states import Phase
 
@@ -86,6 +86,17 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A checkpoint that is complete."""
+
+    at: datetime
+    name: str
+    attempt: int
+    bytes: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One line of a story, as it is read."""
 
@@ -159,6 +170,48 @@ def story(events: Sequence[Happening], *, ending: str = "") -> list[Line]:
         seconds = (event.at - before.at).total_seconds() if before else 0
         lines.append(_line(event, is_first=before is None, seconds=seconds))
     return lines[::-1]
+
+
+def saved(checkpoints: Sequence[Saved], *, most: int = 3) -> list[Line]:
+    """Return the newest checkpoints as lines, newest first, and the others as one.
+
+    Of what several nodes have seen, under one name in one attempt, the last counts.
+    """
+    by_name = {(found.attempt, found.name): found for found in checkpoints}
+    newest = sorted(by_name.values(), key=lambda found: found.at, reverse=True)
+    lines = [
+        Line(at=found.at, title=_complete(found), tone="ok", icon="s-succeeded")
+        for found in newest[:most]
+    ]
+    if folded := newest[most:]:
+        title = f"{len(folded):,} more checkpoint{'s' if len(folded) > 1 else ''} before"
+        text = f"The first was {folded[-1].name}." if len(folded) > 1 else folded[0].name
+        lines.append(Line(at=folded[0].at, title=title, tone="ok", icon="s-succeeded", text=text))
+    return lines
+
+
+def merged(*stories: Iterable[Line]) -> list[Line]:
+    """Return the lines of several stories as one, newest first."""
+    return sorted(chain(*stories), key=lambda line: line.at, reverse=True)
+
+
+def _complete(found: Saved) -> str:
+    took = f" in {took_words(found.seconds)}" if found.seconds is not None else ""
+    return f"Checkpoint {found.name} complete, {size(found.bytes)}{took}"
+
+
+def took_words(seconds: float) -> str:
+    """Write a short span with its tenths: `1.2 s`; a long one as `duration` does."""
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def size(count: int) -> str:
+    """Write a number of bytes as people say it: `12 MB`, `3.4 GB`, `512 B`."""
+    for unit, word in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit:
+            value = count / unit
+            return f"{value:.0f} {word}" if value >= 10 else f"{value:.1f} {word}"
+    return f"{count} B"
 
 
 def _line(event: Happening, *, is_first: bool, seconds: float) -> Line:

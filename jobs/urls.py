@@ -7,7 +7,7 @@ from jobs.api import jobs as rest
 from jobs.api import logs as rest_logs
 from jobs.api import metrics as rest_metrics
 from jobs.api import quotas as rest_quotas
-from jobs.views import cluster, definitions, job, jobs, launch, quotas
+from jobs.views import cluster, definitions, job, jobs, launch, metrics, quotas
 
 pages: list[URLPattern | URLResolver] = [
     path("teams/<slug:slug>/quotas", quotas.quotas, name="team-quotas"),
@@ -18,6 +18,7 @@ pages: list[URLPattern | URLResolver] = [
     path("jobs/stop", jobs.stop_many, name="jobs-stop"),
     path("jobs/<slug:job>", job.log, name="job"),
     path("jobs/<slug:job>/story", job.story, name="job-story"),
+    path("jobs/<slug:job>/metrics", metrics.metrics, name="job-metrics"),
     path("jobs/<slug:job>/script", job.script, name="job-script"),
     path("jobs/<slug:job>/stop", jobs.stop, name="job-stop"),
     path("jobs/<slug:job>/retry", jobs.retry, name="job-retry"),

@@ -13,7 +13,7 @@ from jobs import selectors, telling
 from jobs import spec as specs
 from jobs.quoting import variable_of
 from jobs.states import Phase
-from jobs.telling import Happening
+from jobs.telling import Happening, Saved
 from portal.core import clock
 from portal.teams.middleware import actor_of
 from portal.teams.roles import Actor, Permission
@@ -27,7 +27,7 @@ def log(request: HttpRequest, job: str) -> HttpResponse:
     """Show what a job writes, as it writes it."""
     actor = actor_of(request)
     row = selectors.job_for(actor, job)
-    return render(request, "jobs/job.html", {**_head(actor, row), "tab": "log"})
+    return render(request, "jobs/job.html", {**head_of(actor, row), "tab": "log"})
 
 
 @login_required
@@ -37,11 +37,14 @@ def story(request: HttpRequest, job: str) -> HttpResponse:
     actor = actor_of(request)
     row = selectors.job_for(actor, job)
     events = [_happening(event) for event in selectors.story_of(actor, row)]
-    head = _head(actor, row)
+    head = head_of(actor, row)
     context = {
         **head,
         "tab": "story",
-        "story": telling.story(events, ending=head["ending"])[:MOST_LINES],
+        "story": telling.merged(
+            telling.story(events, ending=head["ending"]),
+            telling.saved([_saved(found) for found in selectors.checkpoints_of(row)]),
+        )[:MOST_LINES],
         "spans": telling.spans(events, now=clock.now()),
     }
     return render(request, "jobs/job_story.html", context)
@@ -55,7 +58,7 @@ def script(request: HttpRequest, job: str) -> HttpResponse:
     row = selectors.job_for(actor, job)
     spec = specs.parse(row.version.spec)
     context = {
-        **_head(actor, row),
+        **head_of(actor, row),
         "tab": "script",
         "is_script": bool(spec.script),
         "text": specs.script_of(spec)
@@ -71,7 +74,7 @@ def script(request: HttpRequest, job: str) -> HttpResponse:
     return render(request, "jobs/job_script.html", context)
 
 
-def _head(actor: Actor, row: Any) -> dict[str, Any]:
+def head_of(actor: Actor, row: Any) -> dict[str, Any]:
     """Return what stands above every tab."""
     is_own = row.owner_id == actor.user_id
     stops = Permission.JOBS_LAUNCH if is_own else Permission.JOBS_STOP_ANY
@@ -127,6 +130,16 @@ def _spent(row: Any) -> dict[str, Any]:
         "percent": round(min(100, 100 * seconds / limit), 2),
         "ends_by": row.started_at + timedelta(seconds=limit),
     }
+
+
+def _saved(found: Any) -> Saved:
+    return Saved(
+        at=found.at,
+        name=found.name,
+        attempt=found.attempt,
+        bytes=found.bytes,
+        seconds=found.seconds,
+    )
 
 
 def _happening(event: Any) -> Happening:

@@ -11,3 +11,4 @@ import "./elapsed.js";
 import "./jobs.js";
 
 if (document.querySelector(".log[data-url]")) import("./log/viewer.js");
+if (document.querySelector(".metrics[data-url]")) import("./metrics/page.js");

@@ -31,8 +31,11 @@ SIGNED_IN = (
     "/me",
     "/notices",
     "/jobs",
+    "/jobs?q=nothing+has+this+name",
+    "/launch",
     "/jobs/{job}",
     "/jobs/{job}/story",
+    "/jobs/{job}/metrics",
     "/jobs/{job}/script",
     "/jobs/{ended}",
     "/jobs/{ended}/story",
@@ -41,7 +44,9 @@ SIGNED_IN = (
     "/definitions",
     "/definitions/new",
     "/definitions/{definition}",
+    "/definitions/{definition}?version=1&against=2",
     "/definitions/{definition}/launch",
+    "/definitions/{definition}/launch?from={job}",
     "/api/docs",
     "/account/password/change/",
     "/account/2fa/",
@@ -71,6 +76,11 @@ LOG = (
     b"\x1b[7minverse\x1b[0m \x1b[2mdim\x1b[0m \x1b[41mred ground\x1b[0m \x1b[90mgrey\x1b[0m\n"
     b"10%\r20%\r30%\n" + b"w" * 3000 + b"\n" + "تم تحميل ١٢٣ عينة\n".encode()
 )
+SERIES = {f'gpu_utilization_ratio{{gpu="{n}"}}': n / 16 for n in range(16)} | {
+    "cpu_utilization_ratio": 0.5,
+    "nic_receive_bytes_per_second": 1e6,
+    "nic_transmit_bytes_per_second": 2e6,
+}
 ERRORS = b"ValueError: \x1b[31mno\x1b[0m \xff\x00\n"
 
 
@@ -87,11 +97,13 @@ def _make_jobs(team: Team, admin) -> None:
         "tags": {"cost_center": "EMEA-4410-" + "X" * 100},
     }
     row = definitions.create_definition(actor, team, slug="ugly", name=UGLY, spec=spec)
+    row = definitions.save_version(actor, row, spec={**spec, "time_limit_seconds": 7200})
     wanted = Wanted(version=newest_of(row), team=team, cluster=facts_of(ensure_local()), name=UGLY)
     job, ended = jobs.submit(actor, wanted), jobs.submit(actor, wanted)
     token = attempts.digest_of(attempts.token_of(job))
-    post(token, chunk(OUT, 0, LOG), chunk(ERR, 0, ERRORS))
     now = clock.now()
+    sample = {"at": now.timestamp(), "series": SERIES}
+    post(token, chunk(OUT, 0, LOG), chunk(ERR, 0, ERRORS), samples=[sample])
     Job.objects.filter(pk=job.pk).update(
         phase="RUNNING", started_at=now, node_names=["n" * 100], attempt=2, external_id="8231907"
     )

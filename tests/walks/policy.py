@@ -180,6 +180,7 @@ ROUTES: Mapping[str, Mapping[str, Policy]] = {
     "launch-choose": {"GET": SIGNED_IN},
     "job": {"GET": SEES_TEAM},
     "job-story": {"GET": SEES_TEAM},
+    "job-metrics": {"GET": SEES_TEAM},
     "job-script": {"GET": SEES_TEAM},
     "job-stop": {"POST": LAUNCHES},
     "job-retry": {"POST": LAUNCHES},
