@@ -1,5 +1,6 @@
 """Tables of jobs: definitions with their versions, jobs and their stories."""
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -118,6 +119,13 @@ class Job(Turn):
     class Meta:
         indexes = [
             models.Index(fields=["team", "-id"], name="job_of_team"),
+            models.Index(fields=["owner", "-id"], name="job_of_owner"),
+            GinIndex(fields=["tags"], name="job_by_tag"),
+            models.Index(
+                fields=["team", "-id"],
+                name="job_ended_badly",
+                condition=models.Q(phase__in=["FAILED", "CANCELLED"]),
+            ),
             models.Index(
                 fields=["team", "phase"],
                 name="job_unfinished",

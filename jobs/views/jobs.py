@@ -84,10 +84,11 @@ def rows(request: HttpRequest) -> HttpResponse:
 
 def _filtered(actor: Actor, request: HttpRequest) -> QuerySet[Any]:
     """Return the jobs that the page's filters keep; the owner `me` is who asks."""
-    wanted = request.GET.dict()
+    rows, wanted = selectors.jobs_for(actor), request.GET.dict()
     if wanted.get("owner") == "me":
-        wanted["owner"] = actor.email
-    return filters.jobs(selectors.jobs_for(actor), wanted)
+        rows = rows.filter(owner=actor.user_id)
+        del wanted["owner"]
+    return filters.jobs(rows, wanted)
 
 
 def _with(request: HttpRequest, **changes: str) -> str:
