@@ -319,7 +319,7 @@ class HappenedSerializer(serializers.Serializer[Any]):
     """Something to draw on the time axis."""
 
     at = serializers.DateTimeField()
-    kind = serializers.ChoiceField(["phase", "checkpoint"])
+    kind = serializers.CharField(help_text="`phase` or `checkpoint`")
     name = serializers.CharField(help_text="the phase, or the checkpoint's name")
     seconds = serializers.FloatField(required=False, allow_null=True)
     bytes = serializers.IntegerField(required=False)

@@ -68,7 +68,11 @@ class PreviewJob(ApiView):
 class StopJobs(ApiView):
     """The wish that many jobs end."""
 
-    @extend_schema(request=shapes.JobIds, responses=shapes.StoppedSerializer)
+    @extend_schema(
+        operation_id="jobs_stop_many",
+        request=shapes.JobIds,
+        responses=shapes.StoppedSerializer,
+    )
     def post(self, request: Request) -> Response:
         """Stop all of these jobs that live and that you may stop; others are passed over."""
         rows = selectors.jobs_among(self.actor, self.valid(shapes.JobIds)["ids"])

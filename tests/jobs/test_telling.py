@@ -95,3 +95,49 @@ def test_the_strip_is_whole_and_leaves_wishes_out() -> None:
     assert sum(span.width for span in spans) == pytest.approx(100, abs=0.01)
     assert telling.spans(LIFE[:4], now=NOON + timedelta(seconds=120))[-1].took == "30 s"
     assert telling.spans([], now=NOON) == []
+
+
+def saved(number: int, **more: object) -> telling.Saved:
+    values = {"at": NOON + timedelta(minutes=number), "name": f"step-{number}", "attempt": 1}
+    return telling.Saved(**{**values, "bytes": 12_000_000, "seconds": 1.24, **more})
+
+
+def test_the_newest_checkpoints_are_lines_and_the_others_one() -> None:
+    assert telling.saved([]) == []
+    lines = telling.saved([saved(number) for number in range(1, 101)])
+    assert [line.title for line in lines] == [
+        "Checkpoint step-100 complete, 12 MB in 1.2 s",
+        "Checkpoint step-99 complete, 12 MB in 1.2 s",
+        "Checkpoint step-98 complete, 12 MB in 1.2 s",
+        "97 more checkpoints before",
+    ]
+    assert lines[-1].text == "The first was step-1."
+
+
+def test_a_checkpoint_that_several_nodes_saw_is_one_line() -> None:
+    of_two = [saved(1, seconds=None, bytes=512), saved(1, seconds=None, bytes=512)]
+    assert [line.title for line in telling.saved(of_two)] == ["Checkpoint step-1 complete, 512 B"]
+    again = telling.saved([saved(1), saved(1, attempt=2, at=NOON + timedelta(hours=1))])
+    assert len(again) == 2
+
+
+def test_stories_are_merged_newest_first() -> None:
+    first = Happening(at=NOON, kind="phase", phase="QUEUED")
+    last = Happening(at=NOON + timedelta(minutes=5), kind="phase", phase="RUNNING")
+    merged = telling.merged(telling.story([first, last]), telling.saved([saved(2)]))
+    assert [line.title.split()[0] for line in merged] == ["Running", "Checkpoint", "Launched"]
+    assert merged[0].took == "after 5 min"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (12_345_678, "12 MB"),
+        (3_400_000_000, "3.4 GB"),
+    ],
+)
+def test_sizes(count: int, words: str) -> None:
+    assert telling.size(count) == words
