@@ -4,20 +4,21 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0001_clusters'),
+        ("clusters", "0001_clusters"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='cluster',
-            name='nodes',
-            field=models.JSONField(default=list, help_text='as the scheduler showed them, by observers'),
+            model_name="cluster",
+            name="nodes",
+            field=models.JSONField(
+                default=list, help_text="as the scheduler showed them, by observers"
+            ),
         ),
         migrations.AddField(
-            model_name='cluster',
-            name='nodes_seen_at',
+            model_name="cluster",
+            name="nodes_seen_at",
             field=models.DateTimeField(blank=True, null=True),
         ),
     ]

@@ -87,6 +87,7 @@ def head_of(actor: Actor, row: Any) -> dict[str, Any]:
         "is_over": is_over,
         "shows_stop": may_stop and not is_over and not row.stop_reason,
         "shows_retry": may_launch and is_over,
+        "shows_changes": may_launch and is_over and row.version.definition.archived_at is None,
         "shows_resume": may_launch and is_over and bool(selectors.resume_path(row)),
         "state": _state(row),
         "stopping": _stopping(row),
