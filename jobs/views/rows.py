@@ -63,8 +63,11 @@ def _row(actor: Actor, job: Any, *, now: Any) -> Row:
 def _why(job: Any, phase: Phase) -> str:
     if phase is Phase.SUCCEEDED or phase is Phase.RUNNING:
         return ""
-    told = job.message or telling.because(job.reason)
-    return told or (telling.ending(job.exit_code, job.signal) if phase.is_final else "")
+    if told := job.message or telling.because(job.reason):
+        return str(told)
+    if phase is Phase.SUBMITTED:
+        return "Handed to the cluster; it starts when there is room."
+    return telling.ending(job.exit_code, job.signal) if phase.is_final else ""
 
 
 def _resources(job: Any) -> str:

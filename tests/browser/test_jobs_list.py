@@ -78,6 +78,7 @@ def test_rows_change_in_place_and_newer_ones_wait_to_be_shown(
     for name in ("third", "fourth"):
         submit(ada, train, name)
     expect(page.locator("#newer")).to_have_text("2 newer jobs arrived. Show them")
+    assert row.bounding_box() == before
     names = page.locator("tbody .lead a")
     expect(names).to_have_text(["second", "first"])
     page.get_by_role("link", name="Show them").click()
@@ -104,7 +105,10 @@ def test_ticked_jobs_stop_together(page: Page, portal, ada, train, sign_in) -> N
     page.goto(f"{portal}/jobs?q=job")
     boxes = page.locator("tbody input[type=checkbox]")
     expect(page.locator("#stop-jobs")).to_be_hidden()
+    before = page.locator("tbody").bounding_box()
     boxes.nth(0).click()
+    expect(page.locator("#stop-jobs")).to_be_visible()
+    assert page.locator("tbody").bounding_box() == before
     boxes.nth(3).click(modifiers=["Shift"])
     boxes.nth(1).click()
     page.get_by_role("button", name="Stop 3 jobs").click()

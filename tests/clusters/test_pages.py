@@ -1,6 +1,7 @@
 """Clusters by page and REST: what people see, and who decides who may launch."""
 
 import pytest
+from django.core.cache import cache
 
 from clusters import services
 from clusters.models import Cluster
@@ -53,3 +54,25 @@ def test_a_machine_that_cannot_be_asked_says_so(world, settings, tmp_path) -> No
     assert page.status_code == 200
     assert "does not answer" in page.content.decode()
     assert Cluster.objects.get().name == "This machine"
+
+
+def test_a_check_says_what_holds_and_how_to_mend_the_rest(world, settings, tmp_path) -> None:
+    """Over 300 ms: starts real interpreters, and asks an address where nobody listens."""
+    settings.LOOPBACK_URL = "http://127.0.0.1:9"
+    admin = api_client(world.people["admin"])
+    found = admin.post("/api/v1/clusters/local/check").json()
+    steps = {step["title"]: step for step in found["steps"]}
+    assert steps["The folder of jobs can be written"]["is_ok"]
+    assert "can read what this portal can" in steps["As whom jobs run"]["message"]
+    assert "as root" in steps["As whom jobs run"]["remedy"]
+    assert "version 3." in steps["python3 is there"]["message"]
+    assert steps["A job's runner can start"]["is_ok"]
+    assert "refused" in steps["Its agent reaches the portal"]["message"]
+    assert not found["is_ok"]
+    assert admin.post("/api/v1/clusters/local/check").status_code == 409
+    cache.clear()
+    settings.LOCAL_JOBS_FOLDER = tmp_path / "file"
+    (tmp_path / "file").write_text("")
+    page = browser(world.people["admin"]).post("/clusters/local/check").content.decode()
+    assert "The folder of jobs can be written: no" in page
+    assert "free space there" in page
