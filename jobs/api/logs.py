@@ -140,7 +140,7 @@ def raw(log: Head, *, offset: int, asked: str, name: str) -> HttpResponseBase:
 
 
 async def _bytes(log: Head, begin: int, end: int) -> AsyncIterator[bytes]:
-    """Yield the bytes of a span; a hole is filled to its size, its sentence first."""
+    """Yield the bytes of a span; a hole has its size: its sentence, then blank lines."""
     while begin < end:
         limit = min(RAW_STEP, end - begin)
         window = await database_sync_to_async(read.read)(log, offset=begin, limit=limit)
@@ -148,13 +148,10 @@ async def _bytes(log: Head, begin: int, end: int) -> AsyncIterator[bytes]:
             return
         for part in window.parts:
             size = min(part.next_offset, end) - part.offset
-            yield part.data if len(part.data) == size else _filled(part.data, size)
+            yield part.data[:size]
+            for place in range(len(part.data), size, RAW_STEP):
+                yield b"\n" * min(RAW_STEP, size - place)
         begin = window.next_offset
-
-
-def _filled(data: bytes, size: int) -> bytes:
-    """Return exactly so many bytes: the data, then blank lines."""
-    return data[:size] + b"\n" * (size - len(data))
 
 
 def _wants_text(request: Request) -> bool:

@@ -22,6 +22,7 @@ from clusters.schedulers.contract import Forgets
 from jobs import selectors, wakeups
 from jobs.logs import partitions, read
 from jobs.logs.frames import Frame, Row, pack, write_index
+from jobs.logs.store import NO_AGENT
 from jobs.models import Attempt, Job, LogCursor
 from jobs.plan import key_of
 from jobs.states import FINAL
@@ -102,9 +103,8 @@ def _rows(head: read.Head) -> Iterator[Row]:
 
 def _finished() -> list[str]:
     """Return logs to which nothing can come any more: the agent has said so, or its token ended."""
-    said = Attempt.objects.filter(
-        job=OuterRef("pk"), number=OuterRef("job__attempt"), exit__isnull=False
-    )
+    newest = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("job__attempt"))
+    said = newest.filter(exit__isnull=False).exclude(exit__error=NO_AGENT)
     over = LogCursor.objects.filter(archived_at=None, job__phase__in=[str(p) for p in FINAL])
     old = Q(job__ended_at__lt=Now() - TOKEN_OUTLIVES)
     return list(over.filter(old | Exists(said)).values_list("pk", flat=True)[:A_PASS])

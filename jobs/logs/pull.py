@@ -17,13 +17,15 @@ from portal.core import clock
 from portal.core.errors import OutsideError
 
 MOST_BYTES: Final = 1 << 20
-NO_AGENT: Final = "the node agent did not speak"
+NO_RESTART: Final = -1
+"""Counted by no agent, so that the lines of one that comes late are not taken for these."""
 
 
 def pull(job_id: str) -> None:
-    """Take over what the scheduler has of the newest attempt, once, and close its log.
+    """Take over what the scheduler has of the newest attempt, once, and call its log complete.
 
-    A scheduler that cannot be asked now is asked again by the keeper.
+    A scheduler that cannot be asked now is asked again by the keeper. An agent that was only kept
+    from speaking may still post, until its token ends.
     """
     attempt = (
         Attempt.objects.select_related("job__cluster")
@@ -44,7 +46,14 @@ def pull(job_id: str) -> None:
             return
         at = (job.ended_at or clock.now()).timestamp()
         chunks = [Chunk(stream=s, offset=0, at=at, data=data) for s, data in found.items() if data]
-    end = {"code": job.exit_code, "signal": job.signal, "error": NO_AGENT}
-    post = Post(token_hash=attempt.token_hash, rank=0, restart=0, agent={}, chunks=chunks, exit=end)
+    end = {"code": job.exit_code, "signal": job.signal, "error": store.NO_AGENT}
+    post = Post(
+        token_hash=attempt.token_hash,
+        rank=0,
+        restart=NO_RESTART,
+        agent={},
+        chunks=chunks,
+        exit=end,
+    )
     with transaction.atomic():
         store.take([post])

@@ -70,10 +70,15 @@ class Part:
     at: float
     gap: str = ""
 
+    @property
+    def is_hole(self) -> bool:
+        """Tell whether a sentence stands here for bytes that are not kept."""
+        return bool(self.gap) and len(self.data) != self.next_offset - self.offset
+
     def after(self, offset: int) -> "Part":
         """Return what the part has from an offset on; a hole stays a sentence."""
         skipped = offset - self.offset
-        if skipped <= 0 or self.gap:
+        if skipped <= 0 or self.is_hole:
             return self
         line = self.line + self.data[:skipped].count(b"\n")
         return replace(self, offset=offset, line=line, data=self.data[skipped:])
@@ -142,6 +147,9 @@ def read(log: Head, *, offset: int, limit: int, only: Only = Only()) -> Window:
             continue
         if start > place and only.is_all:
             parts.append(_hole(log, place, start, line=row.line))
+            budget, place = budget - (start - place), start
+            if budget <= 0:
+                break
         if only.takes(row):
             part = _part(row, log.stream, place, budget)
             parts.append(part)
@@ -151,16 +159,19 @@ def read(log: Head, *, offset: int, limit: int, only: Only = Only()) -> Window:
                 break
         else:
             place = end
-    if budget > 0 and place < log.size and (not parts or _is_rest(log, only, rows)):
-        if only.is_all:
-            parts.append(_hole(log, place, log.size, line=log.lines))
-        place = log.size
+    else:
+        if budget > 0 and place < log.size and _is_rest(log, only, rows, parts):
+            if only.is_all:
+                parts.append(_hole(log, place, log.size, line=log.lines))
+            place = log.size
     return Window(offset=begin, next_offset=place, size=log.size, lines=log.lines, parts=parts)
 
 
-def _is_rest(log: Head, only: Only, rows: Sequence[Row]) -> bool:
-    """Tell whether what is not asked for makes up the rest of the log."""
-    return not only.is_all and not log.is_archived and len(rows) < MOST_ROWS
+def _is_rest(log: Head, only: Only, rows: Sequence[Row], parts: Sequence[Part]) -> bool:
+    """Tell whether nothing of what is asked for is kept behind these rows."""
+    if only.is_all:
+        return not parts
+    return not rows or (not log.is_archived and len(rows) < MOST_ROWS)
 
 
 def whole(log: Head, *, offset: int = 0, step: int = 1 << 18) -> Iterator[Part]:

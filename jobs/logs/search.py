@@ -1,11 +1,13 @@
 """Looking for text in logs, and for the last lines, a bounded stretch at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
+from operator import attrgetter
 from typing import Final
 
 from jobs.logs import read
-from jobs.logs.read import Head
+from jobs.logs.read import Head, Window
 
 STEP_BYTES: Final = 512 << 10
 STRETCH_BYTES: Final = 8 << 20
@@ -42,12 +44,10 @@ def search(log: Head, text: str, *, offset: int) -> Hits:
     place, until = offset, min(log.size, offset + STRETCH_BYTES)
     while place < until:
         window = read.read(log, offset=place, limit=STEP_BYTES)
-        data = b"".join(part.data for part in window.parts if not part.gap)
-        begin = window.next_offset - len(data)
-        line = next((part.line for part in window.parts if not part.gap), 0)
-        is_last = window.next_offset >= log.size
+        begin, line, data = _run(window)
+        goes_on = begin + len(data) == window.next_offset < log.size
         # The last line may go on in the next step, which then begins with it.
-        end = len(data) if is_last else data.rfind(b"\n") + 1 or len(data)
+        end = data.rfind(b"\n") + 1 or len(data) if goes_on else len(data)
         at = data[:end].lower().find(needle)
         while at >= 0:
             if len(hits) == MOST_HITS:
@@ -55,7 +55,7 @@ def search(log: Head, text: str, *, offset: int) -> Hits:
             hits.append(_hit(data[:end], at, begin=begin, line=line))
             next_line = data.find(b"\n", at)
             at = data[:end].lower().find(needle, next_line) if next_line >= 0 else -1
-        place = begin + end if end and window.parts else window.next_offset
+        place = begin + end
     return Hits(hits=hits, next_offset=place, complete=place >= log.size)
 
 
@@ -64,16 +64,25 @@ def last_lines(log: Head, count: int) -> int:
     end, found = log.size, 0
     while end > 0 and log.size - end < LONGEST_TAIL_BYTES:
         begin = max(0, end - STEP_BYTES)
-        window = read.read(log, offset=begin, limit=end - begin)
-        data = b"".join(part.data for part in window.parts if not part.gap)[: end - begin]
-        at = len(data)
-        while (at := data.rfind(b"\n", 0, at)) >= 0:
-            is_final = begin + at == log.size - 1
-            found += not is_final
-            if found == count:
-                return begin + at + 1
+        parts = list(read.whole(replace(log, size=end), offset=begin, step=STEP_BYTES))
+        for part in reversed([part for part in parts if not part.is_hole]):
+            at = len(part.data)
+            while (at := part.data.rfind(b"\n", 0, at)) >= 0:
+                found += part.offset + at != log.size - 1
+                if found == count:
+                    return part.offset + at + 1
         end = begin
     return end
+
+
+def _run(window: Window) -> tuple[int, int, bytes]:
+    """Return place, line and bytes of a window's first stretch without a hole."""
+    is_hole = attrgetter("is_hole")
+    there = dropwhile(is_hole, window.parts)
+    parts = list(takewhile(lambda part: not part.is_hole, there))
+    if not parts:
+        return window.next_offset, 0, b""
+    return parts[0].offset, parts[0].line, b"".join(part.data for part in parts)
 
 
 def _hit(data: bytes, at: int, *, begin: int, line: int) -> Hit:

@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
 
 from clusters.samples import store as samples
 from clusters.samples import tables
@@ -24,6 +25,8 @@ from jobs.values import subject_of
 from portal.core import push
 
 GOOD, ENDED, OVER = 200, 401, 410
+NO_AGENT: Final = "the node agent did not speak"
+"""Says of an exit that the portal wrote it, in place of an agent that may still come."""
 _LOCK = """
     SELECT a.token_hash, a.id, a.number, a.agent IS NULL,
         c.archived_at IS NOT NULL OR coalesce(
@@ -221,7 +224,8 @@ def _report(post: Post, grant: Grant) -> None:
             agent=dict(post.agent)
         )
     if post.exit is not None:
-        Attempt.objects.filter(pk=grant.attempt_id, exit__isnull=True).update(exit=dict(post.exit))
+        unsaid = Q(exit__isnull=True) | Q(exit__error=NO_AGENT)
+        Attempt.objects.filter(unsaid, pk=grant.attempt_id).update(exit=dict(post.exit))
         push.hint(f"log.{grant.log.job_id}", job=grant.log.job_id)
         wakeups.observe(Job.objects.values_list("cluster_id", flat=True).get(pk=grant.log.job_id))
     Checkpoint.objects.bulk_create(

@@ -5,13 +5,16 @@ import random
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.files.storage import default_storage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.logs import keep, partitions, posts, read, search, store
+from jobs.api import logs as rest_logs
+from jobs.logs import keep, partitions, posts, pull, read, search, store
 from jobs.logs.frames import Row, pack, unpack
 from jobs.models import Attempt, Job, LogCursor
+from jobs.plan import key_of
 from jobs.selectors import is_log_complete
 from jobs.services import attempts
 from portal.core import clock
@@ -256,3 +259,84 @@ def test_nothing_of_this_is_left_in_the_storage(world) -> None:
     keep.compact(job.pk)
     assert LogCursor.objects.get(pk=job.pk).archive == ""
     assert not default_storage.exists(f"logs/{job.pk[:8]}/{job.pk}.log.z")
+
+
+def test_one_rank_is_read_to_its_end_whatever_lies_between(world) -> None:
+    """In an archive a whole stretch may be of others; a limit may fall within a character."""
+    job, token = make_job(world)
+    for start in range(0, 900_000, 100_000):
+        post(token, chunk(OUT, start, b"x" * 100_000), rank=0)
+    post(token, chunk(OUT, 0, "äöü".encode() * 5), rank=1)
+    for _archived in range(2):
+        log, got, offset = read.head(job.pk), b"", 0
+        while offset < log.size:
+            window = read.read(log, offset=offset, limit=9, only=read.Only(rank=1))
+            got += b"".join(part.data for part in window.parts)
+            assert window.next_offset > offset
+            offset = window.next_offset
+        assert got.decode() == "äöü" * 5
+        keep.compact(job.pk)
+
+
+def test_the_last_lines_are_found_among_many_small_rows(world) -> None:
+    job, token = make_job(world)
+    for number in range(read.MOST_ROWS + 20):
+        post(token, chunk(OUT, 5 * number, b"%04d\n" % number))
+    log = read.head(job.pk)
+    assert search.last_lines(log, 2) == log.size - 10
+    assert search.last_lines(log, read.MOST_ROWS + 10) == 50
+
+
+def test_what_is_found_before_a_hole_is_where_it_is_said_to_be(world, settings) -> None:
+    settings.LOG_MAX_BYTES = 1000
+    job, token = make_job(world)
+    for start in range(0, 5000, 100):
+        post(token, chunk(OUT, start, f"line {start:<94}\n".encode()))
+    keep.drop_middle(LogCursor.objects.get(pk=job.pk))
+    found = search.search(read.head(job.pk), "line", offset=0)
+    kept = [*range(0, 500, 100), *range(4500, 5000, 100)]
+    assert [(hit.offset, hit.line) for hit in found.hits] == [(at, at // 100) for at in kept]
+    assert search.last_lines(read.head(job.pk), 7) == 300
+
+
+def test_a_late_agent_loses_nothing_to_what_was_taken_over_in_its_place(
+    world, settings, tmp_path
+) -> None:
+    settings.LOCAL_JOBS_FOLDER, settings.HAS_WALL = tmp_path, False
+    job, token = make_job(world, phase="SUCCEEDED", submitted_at=clock.now(), ended_at=clock.now())
+    run = tmp_path / key_of(job.pk, attempt=1) / "run"
+    run.mkdir(parents=True)
+    (run / "stderr").write_bytes(b"slipway: the portal is away\n")
+    pull.pull(job.pk)
+    assert is_log_complete(job.pk)
+    keep.keep()
+    late = [chunk(ERR, 0, b"a warning\n"), chunk(OUT, 0, b"the result\n")]
+    answer = post(token, *late, agent={"host": "n1"}, exit={"code": 7, "signal": None})
+    assert answer.status == 200
+    assert text(job) == b"slipway: the portal is away\na warning\nthe result\n"
+    assert Attempt.objects.get(job=job).exit["code"] == 7
+    keep.keep()
+    assert read.head(job.pk).is_archived
+
+
+async def _raw(log: read.Head, **asked: str) -> list[bytes]:
+    response = rest_logs.raw(log, offset=0, name="", **asked)
+    return [piece async for piece in response.streaming_content]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_hole_is_downloaded_in_small_pieces_and_ends_where_it_was_asked_to(
+    world, settings
+) -> None:
+    settings.LOG_MAX_BYTES = 1000
+    job, token = make_job(world)
+    gap = {"stream": OUT, "offset": 500, "at": 1.0, "gap": 9, "reason": "x"}
+    post(token, chunk(OUT, 0, b"a" * 500), gap)
+    for start in range(5):
+        post(token, chunk(OUT, 509 + start * 200_000, b"b" * 200_000))
+    keep.drop_middle(LogCursor.objects.get(pk=job.pk))
+    log = read.head(job.pk)
+    pieces = async_to_sync(_raw)(log, asked="")
+    assert sum(map(len, pieces)) == log.size
+    assert max(map(len, pieces)) <= rest_logs.RAW_STEP
+    assert len(b"".join(async_to_sync(_raw)(log, asked="bytes=0-999"))) == 1000
