@@ -68,6 +68,8 @@ def test_the_environment_is_what_was_given_and_no_more(bench, monkeypatch) -> No
         "PATH",
         "HOME",
         "CUDA_VISIBLE_DEVICES",
+        "SLIPWAY_AGENT_DIR",
+        "SLIPWAY_AGENT_FILE",
     }
     assert b"'\"$`" in output(bench, key)
 
@@ -149,6 +151,18 @@ def test_jobs_start_in_the_order_of_submission_as_slots_become_free(bench) -> No
     assert bench.scheduler.nodes()[0].cpus_allocated == 0
 
 
+def test_a_waiting_job_is_cancelled_whoever_waits_before_it(bench) -> None:
+    whole = Resources(cpus_per_node=bench.scheduler.machine.cpus)
+    first, second, third = (bench.submit("sleep 300", resources=whole) for _ in range(3))
+    bench.running(first)
+    bench.scheduler.cancel(third)
+    assert bench.ended(third).ending is Ending.CANCELLED
+    assert bench.scheduler.observe([second])[second].stage is Stage.PENDING
+    for key in (second, first):
+        bench.scheduler.cancel(key)
+        bench.ended(key)
+
+
 def test_gpus_are_given_by_index_and_to_one_job_only(tmp_path) -> None:
     machine = Machine(cpus=4, memory_bytes=1 << 34, gpus=2, gpu_type="h200")
     bench = of_local(tmp_path, machine=machine)
@@ -187,16 +201,18 @@ def test_a_key_never_leaves_the_folder(bench) -> None:
 @pytest.mark.kills
 def test_ten_submits_at_once_start_one_process(bench) -> None:
     request = bench.request("echo once; sleep 300")
-    threads = [
-        Thread(target=lambda: LocalScheduler(
-            folder=bench.scheduler.folder, wall=False, machine=MACHINE
-        ).submit(request))
-        for _ in range(10)
-    ]  # fmt: skip
+    ids: list[str] = []
+
+    def submit() -> None:
+        folder = bench.scheduler.folder
+        ids.append(LocalScheduler(folder=folder, wall=False, machine=MACHINE).submit(request))
+
+    threads = [Thread(target=submit) for _ in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert ids == [request.key] * 10
     bench.running(request.key)
     wait_for(lambda: output(bench, request.key) != b"")
     bench.scheduler.cancel(request.key)

@@ -25,8 +25,8 @@ from clusters.schedulers.contract import (
     Stage,
     SubmitRequest,
 )
+from clusters.schedulers.local import files, reports, runner
 from clusters.schedulers.local import machine as machines
-from clusters.schedulers.local import reports, runner
 from clusters.schedulers.local.machine import Machine, Slots
 from portal.core.errors import Rejected, Unavailable
 
@@ -92,7 +92,7 @@ class LocalScheduler:
         """Signal the job's session, or end it: TERM, after 10 s KILL."""
         with _as_unavailable():
             folder = self._of(key)
-            spec = _read(folder / "spec.json")
+            spec = files.read(folder / "spec.json")
             if spec is None or reports.end_of(folder) is not None:
                 return
             if signal is None:
@@ -177,7 +177,7 @@ class LocalScheduler:
             (self.folder / "live").chmod(0o700)
             self._check_way()
         for source, name in ((RUNNER, "runner.py"), (AGENT, "agent.py")):
-            _keep_copy(source, self.folder / name)
+            files.keep_copy(source, self.folder / name)
 
     def _check_way(self) -> None:
         """Raise `Unavailable` when the users of jobs cannot come to their folders."""
@@ -224,7 +224,7 @@ class LocalScheduler:
 
     def _write_spec(self, folder: Path, spec: dict[str, Any]) -> None:
         """Write what the runner needs; only the job's user may read it."""
-        _write(folder / "spec.json", spec, group=spec["owner"] if self.wall else None)
+        files.write(folder / "spec.json", spec, group=spec["owner"] if self.wall else None)
 
     def _start_waiting(self) -> None:
         """Give slots to waiting jobs, in order of submission, and start their runners."""
@@ -233,30 +233,30 @@ class LocalScheduler:
             waiting, taken = [], []
             for key, slots in self._live():
                 folder = self.folder / key
-                known = _read(folder / "spec.json")
+                known = files.read(folder / "spec.json")
                 if known is None:
                     continue
                 if slots is not None:
                     taken.append(slots)
                     if reports.pid_of(folder) is None:
                         self._start(folder, known)  # it may have died; a second one leaves
+                elif (folder / "cancel").exists():
+                    self._give(folder, known, Slots(cpus=0))  # the runner finds the mark
                 else:
                     waiting.append((known["order"], key, known))
             for _order, key, spec in sorted(waiting):
                 wanted = Resources(cpus_per_node=spec["cpus"], gpus_per_node=spec["gpus"])
                 free = machines.slots_for(wanted, self.machine, taken)
-                is_cancelled = (self.folder / key / "cancel").exists()
-                if free is None and not is_cancelled:
+                if free is None:
                     return
-                slots = free or Slots(cpus=0)
-                taken.append(slots)
-                self._give(self.folder / key, spec, slots)
+                taken.append(free)
+                self._give(self.folder / key, spec, free)
 
     def _give(self, folder: Path, spec: dict[str, Any], slots: Slots) -> None:
         devices = ",".join(map(str, slots.gpus))
         spec["environment"] |= {"CUDA_VISIBLE_DEVICES": devices}
         self._write_spec(folder, spec)
-        _write(folder / "slots.json", {"cpus": slots.cpus, "gpus": slots.gpus})
+        files.write(folder / "slots.json", {"cpus": slots.cpus, "gpus": slots.gpus})
         self._start(folder, spec)
 
     def _start(self, folder: Path, spec: dict[str, Any]) -> None:
@@ -266,7 +266,7 @@ class LocalScheduler:
     def _send_courier(self, folder: Path) -> None:
         """Let what the job's agent could not deliver be delivered, as the job's user."""
         left = folder / "run" / "agent"
-        spec = _read(folder / "spec.json")
+        spec = files.read(folder / "spec.json")
         if spec is None or not (left / "agent.json").exists() or (left / "delivered").exists():
             return
         named = ("SLIPWAY_AGENT_URL", "SLIPWAY_AGENT_TOKEN")
@@ -305,7 +305,7 @@ class LocalScheduler:
             ended = reports.end_of(folder) is not None
             if ended or (pid is not None and not self._is_alive(folder, pid)):
                 continue
-            slots = _read(folder / "slots.json")
+            slots = files.read(folder / "slots.json")
             given = Slots(cpus=slots["cpus"], gpus=tuple(slots["gpus"])) if slots else None
             yield mark.name, given
 
@@ -366,39 +366,8 @@ class LocalScheduler:
         return is_own and runner.stat_of(pid["runner"], runner.TICKS) == pid["ticks"]
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    return found
-
-
-def _write(path: Path, value: dict[str, Any], *, group: int | None = None) -> None:
-    """Write a file whole or not at all, for its owner and the group."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with new.open("w") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.chmod(0o640)
-    if group is not None:
-        os.chown(new, 0, group)
-    new.rename(path)
-
-
 def _instant(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _keep_copy(source: Path, copy: Path) -> None:
-    """Put a file beside the jobs for their users to read; whole or not at all."""
-    if copy.exists() and copy.read_bytes() == source.read_bytes():
-        return
-    new = copy.with_suffix(".new")
-    shutil.copyfile(source, new)
-    new.chmod(0o644)
-    new.rename(copy)
 
 
 @contextlib.contextmanager
