@@ -72,8 +72,7 @@ def parse_amount(text: object, *, field: str, places: int = 12) -> Decimal:
         raise Invalid.at(field, "An amount is 0 or more.")
     if value > MOST:
         raise Invalid.at(field, f"An amount is at most {MOST:,f}.")
-    exponent = value.normalize().as_tuple().exponent
-    if isinstance(exponent, int) and exponent < -places:
+    if EXACT.quantize(value, Decimal(1).scaleb(-places)) != value:
         raise Invalid.at(field, f"Give at most {places} places after the point.")
     return value
 

@@ -151,7 +151,7 @@ def move_reserved(lease_id: str, *, now: datetime) -> bool:
     held = set(lease.parts.values_list("period_id", flat=True))
     periods = [_period(budget, now) for budget in _budgets(lease.team)]
     for period in periods:
-        if period.pk not in held and rules.shortage(standing_of(period), hold):
+        if hold and period.pk not in held and rules.shortage(standing_of(period), hold):
             return False
     _commit(lease, {period.pk: span for period in periods})
     return True
@@ -211,7 +211,7 @@ def _check(period: BudgetPeriod, wanted: Wanted, hold: Decimal, span_us: int) ->
         )
         raise Refused("other_currency", message)
     standing = standing_of(period)
-    if not rules.shortage(standing, hold):
+    if not hold or not rules.shortage(standing, hold):
         return
     code = "exceeds_budget" if hold > budget.amount else "waiting_for_budget"
     raise Refused(
@@ -322,7 +322,7 @@ def _affordable(
         rest = Span(begin_us=part.begin_us, end_us=part.end_us).until(lease.settled_us)
         own = amount_of(lease.per_hour, rest)
     missing = rules.shortage(standing, amount_of(lease.per_hour, span) - own)
-    if not missing:
+    if not missing or not lease.per_hour:
         return last if last < row.end else until
     if part is None:
         return max(begin, row.start)  # a period that it has no hold in yet takes all or nothing

@@ -81,6 +81,19 @@ def test_a_hold_that_does_not_fit_says_what_would(world) -> None:
     assert Lease.objects.count() == 1
 
 
+def test_what_costs_nothing_needs_no_money(world) -> None:
+    row = budget(world.team)
+    paid = ledger.reserve(wanted(world.team), now=BEGIN)
+    Budget.objects.filter(pk=row.pk).update(amount=1)
+    free = ledger.reserve(wanted(world.team, rate="0"), now=BEGIN)
+    assert ledger.move_reserved(free.pk, now=BEGIN + timedelta(days=40))
+    opened = ledger.open_lease(free.pk, started_at=BEGIN)
+    assert opened.held_until == BEGIN + timedelta(hours=10)
+    assert sums(row, BEGIN.replace(day=1, hour=0, minute=0))[1] == 25
+    ledger.close(paid.pk, ended_at=BEGIN)
+    assert differences(world.team) == []
+
+
 def test_every_budget_must_agree_and_a_soft_one_never_refuses(world) -> None:
     soft = budget(world.team, "1", hard=False)
     quarter = budget(world.team, "60", period="quarter")

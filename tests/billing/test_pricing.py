@@ -74,7 +74,8 @@ def test_a_gpu_without_a_price_is_refused_and_a_card_may_be_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "abc", "-1", "NaN", "Infinity", "1e13", "0.0000000000001", "1,5", None]
+    "text",
+    ["", "abc", "-1", "NaN", "Infinity", "1e13", "0.0000000000001", "1,5", None, f"1.{'0' * 40}1"],
 )
 def test_an_amount_that_is_none_is_said(text) -> None:
     with pytest.raises(Invalid) as caught:
