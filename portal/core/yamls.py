@@ -29,5 +29,8 @@ Loader.add_implicit_resolver(_BOOL, re.compile(r"\A(?:true|True|TRUE|false|False
 
 
 def load(text: str) -> Any:
-    """Return the value of one document. Raises `yaml.YAMLError`."""
-    return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader
+    """Return the value of one document. Raises `yaml.YAMLError` for whatever is wrong with it."""
+    try:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader
+    except (ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise yaml.YAMLError(f"a value cannot be read: {error}") from error
