@@ -13,6 +13,7 @@ from portal.core.errors import Invalid
 from portal.teams.filters import instant
 
 MOST_TAIL: Final = 100_000
+LONGEST_NUMBER: Final = 20
 
 
 def jobs(rows: QuerySet[Job], wanted: Mapping[str, str]) -> QuerySet[Job]:
@@ -86,6 +87,7 @@ def number(
     if not text:
         return default
     digits = text.removeprefix("-") if least < 0 else text
-    if not (digits.isascii() and digits.isdigit() and least <= int(text[:20]) <= most):
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_NUMBER
+    if not (is_number and least <= int(text) <= most):
         raise Invalid.at(name, f"Give a whole number from {least:,} to {most:,}.")
     return int(text)

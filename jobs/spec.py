@@ -6,7 +6,7 @@ JSON pointer, so that forms and clients can show it at its place.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, islice
 from typing import Any
@@ -231,8 +231,12 @@ def check_resources(given: Mapping[str, Any]) -> list[FieldError]:
 
 
 def resources_of(spec: Spec, given: Mapping[str, Any]) -> Resources:
-    """Return the definition's resources with what was given in their place."""
-    return Resources(**{**spec.resources, **given})
+    """Return the definition's resources with what was given in their place.
+
+    Types of GPUs are in lower case, as limits, prices and machines have them.
+    """
+    wanted = Resources(**{**spec.resources, **given})
+    return replace(wanted, gpu_type=wanted.gpu_type.strip().lower())
 
 
 def text_of(value: Any) -> str:

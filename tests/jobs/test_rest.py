@@ -201,3 +201,19 @@ def test_a_definition_with_jobs_that_live_is_not_deleted(world) -> None:
     Job.objects.filter(pk=job).update(phase="CANCELLED")
     assert manager.delete(path).status_code == 204
     assert manager.post(f"/api/v1/jobs/{job}/retry").status_code == 201
+
+
+def test_a_type_of_gpu_is_one_however_it_is_written(world) -> None:
+    limits.set_limits(world.actor("admin"), world.team, wanted={"gpus_by_type": {"H100": 1}})
+    member = api_client(world.people["member"])
+    wanted = {"gpus_per_node": 2, "gpu_type": "H100"}
+    refused = member.post(PATH, body(world, resources=wanted, force_queue=True))
+    assert (refused.status_code, refused.json()["code"]) == (422, "exceeds_quota")
+
+
+@pytest.mark.parametrize("text", ["0" * 20 + "9" * 12, "0" * 5000, "1" * 30, "-1", "x"])
+def test_a_number_of_a_query_stays_within_its_bounds(world, text) -> None:
+    member = api_client(world.people["member"])
+    job = member.post(PATH, body(world)).json()["id"]
+    answer = member.get(f"{PATH}/{job}/logs?rank={text}")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/rank")
