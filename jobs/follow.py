@@ -142,22 +142,27 @@ class Hub(Generic[R]):
     async def reader(self, job_id: str, stream: str = "") -> AsyncIterator[R]:
         """Give the reader while somebody follows."""
         async with self._lock:
-            await self._listen()
-            found = self.readers.get((job_id, stream))
-            if found is None:
-                found = self.readers[job_id, stream] = self._make(job_id, stream)
-                await found.open()
-                await self._subscribe(job_id)
-                await database_sync_to_async(attempts.note_followed)([job_id])
+            found = self.readers.get((job_id, stream)) or await self._open(job_id, stream)
             found.sockets += 1
         try:
             yield found
         finally:
             found.sockets -= 1
-            if not found.sockets:
-                self.readers.pop((job_id, stream), None)
-                await found.close()
-                await self._unsubscribe(job_id)
+            async with self._lock:
+                if not found.sockets and self.readers.get((job_id, stream)) is found:
+                    del self.readers[job_id, stream]
+                    await found.close()
+                    await self._unsubscribe(job_id)
+
+    async def _open(self, job_id: str, stream: str) -> R:
+        """Make a reader; it is there for others only once it reads."""
+        await self._listen()
+        await database_sync_to_async(attempts.note_followed)([job_id])
+        await self._subscribe(job_id)
+        found = self._make(job_id, stream)
+        await found.open()
+        self.readers[job_id, stream] = found
+        return found
 
     async def _subscribe(self, job_id: str) -> None:
         with contextlib.suppress(RedisError, OSError):

@@ -100,7 +100,8 @@ def _take(bundle: Sequence[Post]) -> list[Answer]:
         return store.take(bundle)
     except DataError:
         if len(bundle) == 1:
-            raise
+            log.exception("post cannot be stored")
+            return [Answer(status=store.UNFIT)]
         return [answer for post in bundle for answer in _take([post])]
 
 
@@ -164,6 +165,8 @@ async def _posts(token_hash: str, body: bytes) -> tuple[int, Any]:
     answer = await writer.write(post)
     if answer.status == store.ENDED:
         return _not_here(401, "This token is not known, or not any more.")
+    if answer.status == store.UNFIT:
+        return _not_here(400, "The database cannot store this post.")
     if answer.status == store.OVER:
         return _not_here(410, "The job has been over for too long.")
     return 200, {

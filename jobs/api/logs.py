@@ -18,7 +18,7 @@ from jobs import filters, selectors
 from jobs import serializers as shapes
 from jobs.api.jobs import JobView
 from jobs.logs import read, search
-from jobs.logs.read import Head, Only, Part
+from jobs.logs.read import Head, Only, Part, Window
 from jobs.logs.text import as_text
 from portal.core.errors import Invalid
 
@@ -143,7 +143,7 @@ async def _bytes(log: Head, begin: int, end: int) -> AsyncIterator[bytes]:
     """Yield the bytes of a span; a hole has its size: its sentence, then blank lines."""
     while begin < end:
         limit = min(RAW_STEP, end - begin)
-        window = await database_sync_to_async(read.read)(log, offset=begin, limit=limit)
+        log, window = await database_sync_to_async(_read_on)(log, begin, limit)
         if not window.parts:
             return
         for part in window.parts:
@@ -152,6 +152,13 @@ async def _bytes(log: Head, begin: int, end: int) -> AsyncIterator[bytes]:
             for place in range(len(part.data), size, RAW_STEP):
                 yield b"\n" * min(RAW_STEP, size - place)
         begin = window.next_offset
+
+
+def _read_on(log: Head, begin: int, limit: int) -> tuple[Head, Window]:
+    """Read a window; a log may have been compacted since it was looked at."""
+    if not log.is_archived:
+        log = read.head(log.job_id, stream=log.stream)
+    return log, read.read(log, offset=begin, limit=limit)
 
 
 def _wants_text(request: Request) -> bool:

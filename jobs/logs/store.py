@@ -24,7 +24,7 @@ from jobs.models import Attempt, Checkpoint, Job
 from jobs.values import subject_of
 from portal.core import push
 
-GOOD, ENDED, OVER = 200, 401, 410
+GOOD, UNFIT, ENDED, OVER = 200, 400, 401, 410
 NO_AGENT: Final = "the node agent did not speak"
 """Says of an exit that the portal wrote it, in place of an agent that may still come."""
 _LOCK = """
@@ -80,7 +80,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a post comes to: 200, 401 (no such token) or 410 (its job has been over for long)."""
+    """What a post comes to: 200, 400 (cannot be stored), 401 (no such token), 410 (long over)."""
 
     status: int
     acked: dict[str, int] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 
 from jobs import consumers, follow
+from jobs.logs import read
 from jobs.models import Job, LogCursor
 from portal.teams import sockets
 from portal.teams.services import members
@@ -113,6 +114,17 @@ async def test_many_followers_share_one_reader_and_begin_anywhere(world) -> None
         assert (await frames(first, until=10_005))[0]["offset"] == 10_000
         assert follow.hub().readers[job.pk, "all"].sockets == 3
     assert not follow.hub().readers
+
+
+async def test_a_reader_that_could_not_begin_holds_up_nobody_after_it(world, monkeypatch) -> None:
+    job, token = await in_thread(make_job, world)
+    await in_thread(post, token, chunk(OUT, 0, b"there\n"))
+    with monkeypatch.context() as broken:
+        broken.setattr(read, "_HEAD", "SELECT none FROM jobs_logcursor WHERE job_id = %s")
+        async with socket(path(job), token=await opened_by(world)) as opened:
+            assert await closed(opened) == sockets.TRY_AGAIN_LATER
+    async with socket(path(job), token=await opened_by(world)) as opened:
+        assert (await frames(opened, until=6))[0]["text"] == "there\n"
 
 
 async def test_a_gap_is_a_frame_of_its_own(world) -> None:

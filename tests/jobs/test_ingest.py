@@ -1,5 +1,6 @@
 """The door of node agents over real HTTP: what is taken, what is refused, and how."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -7,7 +8,8 @@ import httpx
 import pytest
 
 from clusters.selectors import agent_sha256, agent_source
-from jobs.logs import posts
+from jobs import ingest
+from jobs.logs import posts, store
 from jobs.models import Attempt, Checkpoint, Job
 from jobs.services import attempts
 from portal.core import disk
@@ -149,6 +151,23 @@ def test_posts_of_many_agents_at_once_are_each_answered(world, door) -> None:
     for job in made:
         wanted = b"".join(b"%s %03d\n" % (job.pk.encode(), n) for n in range(25))
         assert text(job) == wanted
+
+
+def test_a_post_that_cannot_be_stored_holds_up_no_other(world) -> None:
+    """None that `posts.parse` lets through is known; the next type of column may bring one."""
+    (bad, bad_hash), (good, good_hash) = make_job(world), make_job(world)
+    line = posts.Chunk(stream=OUT, offset=0, at=1.8e9, data=b"line\n")
+    given = [
+        posts.Post(token_hash=bad_hash, rank=0, restart=0, agent={"host": "\0"}, chunks=[line]),
+        posts.Post(token_hash=good_hash, rank=0, restart=0, agent={}, chunks=[line]),
+    ]
+
+    async def write() -> list[store.Answer]:
+        writer = ingest.Writer()
+        return await asyncio.gather(*(writer.write(post) for post in given))
+
+    assert [answer.status for answer in asyncio.run(write())] == [400, 200]
+    assert (text(bad), text(good)) == (b"", b"line\n")
 
 
 def test_secrets_are_taken_by_one_nonce(world, door) -> None:

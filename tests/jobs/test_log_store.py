@@ -5,7 +5,7 @@ import random
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.files.storage import default_storage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -340,3 +340,26 @@ def test_a_hole_is_downloaded_in_small_pieces_and_ends_where_it_was_asked_to(
     assert sum(map(len, pieces)) == log.size
     assert max(map(len, pieces)) <= rest_logs.RAW_STEP
     assert len(b"".join(async_to_sync(_raw)(log, asked="bytes=0-999"))) == 1000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_download_goes_on_when_the_log_is_compacted_under_it(world) -> None:
+    job, token = make_job(world)
+    data = b"".join(b"%09d\n" % n for n in range(90_000))
+    for start in range(0, len(data), 225_000):
+        post(token, chunk(OUT, start, data[start : start + 225_000]))
+    today = LogCursor.objects.get(pk=job.pk).first_day
+
+    def compact() -> None:
+        keep.compact(job.pk)
+        partitions.drop(today)
+        partitions.prepare()
+
+    async def download() -> bytes:
+        log = await sync_to_async(read.head)(job.pk)
+        pieces = aiter(rest_logs.raw(log, offset=0, asked="", name="").streaming_content)
+        first = await anext(pieces)
+        await sync_to_async(compact)()
+        return first + b"".join([piece async for piece in pieces])
+
+    assert async_to_sync(download)() == data
