@@ -1,5 +1,6 @@
 """Commands about definitions: what can be launched."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,7 +83,8 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
         raw = yamls.load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        json.dumps(raw, allow_nan=False)  # YAML has dates and more that JSON has not
+    except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
         raise Failure(f"{file} cannot be read: {error}", exit_code=USAGE) from error
     if not isinstance(raw, dict) or not {"slug", "spec"} <= raw.keys():
         raise Failure(f"{file} needs the keys slug, name and spec.", exit_code=USAGE)

@@ -26,17 +26,16 @@ class Piece:
     next_offset: int
 
 
-def follow(portal: Portal, job: str) -> Iterator[Piece]:
-    """Yield the merged log from its beginning until the job has ended."""
+def follow(portal: Portal, job: str, *, stream: str = "all", offset: int = 0) -> Iterator[Piece]:
+    """Yield the log from an offset on until the job has ended."""
     from websockets.exceptions import InvalidHandshake, InvalidMessage
 
-    offset = 0
     try:
-        for piece in _by_socket(portal, job):
+        for piece in _by_socket(portal, job, stream=stream, offset=offset):
             offset = piece.next_offset
             yield piece
     except (InvalidHandshake, InvalidMessage):
-        yield from by_rest(portal, job, offset=offset, waits=True)
+        yield from by_rest(portal, job, stream=stream, offset=offset, waits=True)
 
 
 def by_rest(
@@ -55,16 +54,16 @@ def by_rest(
             threading.Event().wait(POLL_SECONDS)
 
 
-def _by_socket(portal: Portal, job: str) -> Iterator[Piece]:
+def _by_socket(portal: Portal, job: str, *, stream: str, offset: int) -> Iterator[Piece]:
     """Yield what the socket sends; a broken one is opened again where it broke off."""
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
 
-    offset, drops = 0, 0
+    drops = 0
     while True:
         try:
             with connect(
-                _address(portal, job, offset),
+                _address(portal, job, stream=stream, offset=offset),
                 subprotocols=["bearer", portal.account.token],  # type: ignore[list-item] # a NewType
                 max_size=None,
             ) as socket:
@@ -74,8 +73,8 @@ def _by_socket(portal: Portal, job: str) -> Iterator[Piece]:
                         return
                     if frame["type"] in ("chunk", "gap"):
                         offset, drops = frame["next_offset"], 0
-                        stream = frame.get("stream", "stderr")
-                        yield Piece(text=frame["text"], stream=stream, next_offset=offset)
+                        source = frame.get("stream", "stderr")
+                        yield Piece(text=frame["text"], stream=source, next_offset=offset)
         except ConnectionClosed as error:
             code = error.rcvd.code if error.rcvd else None
             if code in FINAL_CODES:
@@ -87,6 +86,6 @@ def _by_socket(portal: Portal, job: str) -> Iterator[Piece]:
         threading.Event().wait(min(LONGEST_WAIT, 0.25 * 2 ** min(drops, 6)))
 
 
-def _address(portal: Portal, job: str, offset: int) -> str:
+def _address(portal: Portal, job: str, **query: str | int) -> str:
     base = portal.account.url.replace("http", "ws", 1)
-    return f"{base}/ws/v1/jobs/{job}/logs?{urlencode({'stream': 'all', 'offset': offset})}"
+    return f"{base}/ws/v1/jobs/{job}/logs?{urlencode(query)}"

@@ -169,10 +169,10 @@ def show_logs(
     """Print what a job has written: its standard error goes to standard error."""
     session = session_of(context)
     portal = session.portal()
-    if follow:
-        _follow(session, portal, job, stops=False)
     begin = portal.get("jobs", job, "logs", stream=stream, tail=tail, limit=1) if tail else {}
     offset = begin.get("offset", 0)
+    if follow:
+        _follow(session, portal, job, stops=False, stream=stream, offset=offset)
     for piece in following.by_rest(portal, job, stream=stream, offset=offset):
         _print(piece.text, aside=stream == "all" and piece.stream == "stderr")
 
@@ -188,11 +188,20 @@ def _parameter(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _follow(session: Session, portal: Portal, job: str, *, stops: bool) -> None:
-    """Print both streams until the job ends, then leave with its exit code."""
+def _follow(
+    session: Session,
+    portal: Portal,
+    job: str,
+    *,
+    stops: bool,
+    stream: str = "all",
+    offset: int = 0,
+) -> None:
+    """Print a stream or both until the job ends, then leave with its exit code."""
     try:
-        for piece in following.follow(portal, job):
-            _print(piece.text, aside=session.as_json or piece.stream == "stderr")
+        for piece in following.follow(portal, job, stream=stream, offset=offset):
+            is_error = stream == "all" and piece.stream == "stderr"
+            _print(piece.text, aside=session.as_json or is_error)
     except KeyboardInterrupt:
         if stops and sys.stdin.isatty() and typer.confirm("Stop the job too?", default=False):
             portal.send("POST", "jobs", job, "stop")

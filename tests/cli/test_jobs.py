@@ -85,6 +85,8 @@ def test_json_stays_json_while_output_goes_aside(run, sweeping) -> None:
     job = json.loads(out)["id"]
     assert run("jobs", "logs", job)[1] == "hello you\n"
     assert run("jobs", "logs", job, "--stream", "stderr")[1] == "oops\n"
+    assert run("jobs", "logs", job, "--stream", "stderr", "--follow")[1] == "oops\n"
+    assert run("jobs", "logs", job, "--stream", "stdout", "--tail", "1", "-f")[1] == "hello you\n"
     assert job in run("jobs", "list")[1].replace("\n", "")
     assert json.loads(run("jobs", "show", job, "--json")[1])["exit_code"] == 0
 
@@ -137,8 +139,10 @@ def test_a_definition_travels_as_a_file(run, tmp_path) -> None:
     assert code == 1  # a member edits no definitions
     assert "manager" in err
     assert run("definitions", "export", "hello")[1] == text
-    file.write_text("{")
-    assert run("definitions", "import", str(file))[0] == 2
+    for wrong in ("{", "slug: x\nspec: {a: 2026-01-01}", "slug: x\nspec: {a: .nan}"):
+        file.write_text(wrong)
+        code, _out, err = run("definitions", "import", str(file))
+        assert (code, "cannot be read" in err, "Traceback" in err) == (2, True, False)
 
 
 def test_clusters_and_their_machines_are_listed(run) -> None:
