@@ -13,6 +13,8 @@ from portal.core.errors import Invalid
 from portal.teams.filters import instant
 
 MOST_TAIL: Final = 100_000
+LONGEST_CHARACTER: Final = 4
+"""In bytes of UTF-8; a piece of a log is never shorter, so that whoever reads on comes on."""
 LONGEST_NUMBER: Final = 20
 
 
@@ -69,7 +71,9 @@ def piece(wanted: Mapping[str, str]) -> Piece:
     return Piece(
         stream=stream,
         offset=number(wanted, "offset", default=0, least=-MOST_OFFSET, most=MOST_OFFSET),
-        limit=number(wanted, "limit", default=1 << 18, least=1, most=1 << 20),
+        limit=max(
+            LONGEST_CHARACTER, number(wanted, "limit", default=1 << 18, least=1, most=1 << 20)
+        ),
         attempt=number(wanted, "attempt", default=None, least=1, most=MOST_RANK),
         rank=number(wanted, "rank", default=None, least=0, most=MOST_RANK),
         tail=number(wanted, "tail", default=None, least=1, most=MOST_TAIL),

@@ -46,8 +46,10 @@ def search(log: Head, text: str, *, offset: int) -> Hits:
         window = read.read(log, offset=place, limit=STEP_BYTES)
         begin, line, data = _run(window)
         goes_on = begin + len(data) == window.next_offset < log.size
-        # The last line may go on in the next step, which then begins with it.
-        end = data.rfind(b"\n") + 1 or len(data) if goes_on else len(data)
+        # The last line may go on in the next step, which then begins with it, or with as much of an
+        # endless one as may be the beginning of the text.
+        whole = data.rfind(b"\n") + 1 if goes_on else len(data)
+        end = whole or len(data)
         at = data[:end].lower().find(needle)
         while at >= 0:
             if len(hits) == MOST_HITS:
@@ -55,7 +57,7 @@ def search(log: Head, text: str, *, offset: int) -> Hits:
             hits.append(_hit(data[:end], at, begin=begin, line=line))
             next_line = data.find(b"\n", at)
             at = data[:end].lower().find(needle, next_line) if next_line >= 0 else -1
-        place = begin + end
+        place = begin + (whole or end - min(len(needle) - 1, end // 2))
     return Hits(hits=hits, next_offset=place, complete=place >= log.size)
 
 
