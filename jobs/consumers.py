@@ -64,8 +64,7 @@ class JobSocket(PersonSocket):
         """Stop sending."""
         if self.speaker is not None and self.speaker is not asyncio.current_task():
             self.speaker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.speaker
+            await asyncio.wait([self.speaker])
         if self.team:
             await self.channel_layer.group_discard(self.team, self.channel_name)
 

@@ -1,7 +1,6 @@
 """Sockets that a person opens: who it is, asked again every 30 s and whenever a right may end."""
 
 import asyncio
-import contextlib
 import logging
 from importlib import import_module
 from typing import Any, Final
@@ -74,8 +73,7 @@ class PersonSocket(AsyncJsonWebsocketConsumer):
         """Leave everything."""
         if self.watch is not None:
             self.watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.watch
+            await asyncio.wait([self.watch])  # raises nothing, whatever has ended the watch
         await self.end()
         if hasattr(self, "actor"):
             group = f"user.{self.actor.user_id}"

@@ -14,6 +14,7 @@ import pytest
 from clusters.schedulers.contract import Ending, Resources, Signal, Stage
 from clusters.schedulers.local import adapter as local
 from clusters.schedulers.local.adapter import LocalScheduler
+from clusters.schedulers.local.checks import LocalChecks
 from clusters.schedulers.local.machine import Machine, impossible, slots_for
 from portal.core.errors import Rejected, Unavailable
 from tests.contracts.schedulers import MACHINE, Bench, of_local, way_for_all
@@ -299,3 +300,9 @@ def test_a_closed_way_to_the_folders_is_said_and_not_waited_for(tmp_path) -> Non
     bench = of_local(tmp_path, wall=True)
     with pytest.raises(Unavailable, match="chmod a\\+x"):
         bench.submit("true", owner="50001")
+
+
+def test_a_check_knows_a_user_without_a_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_000)
+    checks = LocalChecks(folder=tmp_path, wall=False, portal_url="http://127.0.0.1:1", uid=50_000)
+    assert "user 4000000000" in checks.check()[1].message

@@ -1,4 +1,4 @@
-"""What must hold so that jobs run on this machine, tried one by one; changes nothing."""
+"""What must hold so that jobs run on this machine, tried one by one; starts no job."""
 
 import os
 import pwd
@@ -67,8 +67,7 @@ class LocalChecks:
         if self.wall:
             self._run("-c", "pass", remedy="Install setpriv (package util-linux).")
             return f"Each team's jobs run as a user of its own, from number {self.uid} on."
-        name = pwd.getpwuid(os.geteuid()).pw_name
-        message = f"Jobs run as {name} and can read what this portal can."
+        message = f"Jobs run as {_name_of(os.geteuid())} and can read what this portal can."
         remedy = "Start Slipway as root, and each team gets a user of its own."
         raise _Fault(message, remedy, is_ok=True)
 
@@ -122,6 +121,14 @@ def _try(title: str, call: Callable[[], str]) -> CheckStep:
         message, remedy = fault.message, fault.remedy
         step = CheckStep(title=title, is_ok=fault.is_ok, message=message, remedy=remedy)
     return replace(step, seconds=round(time.monotonic() - began, 3))
+
+
+def _name_of(uid: int) -> str:
+    """Return a user's name; in a container the number may be all there is."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 def _python() -> str:
