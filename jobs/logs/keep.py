@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
@@ -46,6 +47,8 @@ def keep() -> None:
     for job_id in _finished():
         try:
             compact(job_id)
+        except SoftTimeLimitExceeded:
+            raise
         except Exception:
             log.exception("log not compacted", extra={"job": job_id})
     _forget()

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from celery.exceptions import SoftTimeLimitExceeded
 from django.core.files.storage import default_storage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -317,6 +318,22 @@ def test_a_late_agent_loses_nothing_to_what_was_taken_over_in_its_place(
     assert Attempt.objects.get(job=job).exit["code"] == 7
     keep.keep()
     assert read.head(job.pk).is_archived
+
+
+def test_a_pass_that_has_no_time_left_ends(world, monkeypatch) -> None:
+    for _job in range(2):
+        _made, token = make_job(world, phase="SUCCEEDED")
+        post(token, chunk(OUT, 0, b"line\n"), exit={"code": 0, "signal": None})
+    tried = []
+
+    def save(name: str, *_given: object) -> str:
+        tried.append(name)
+        raise SoftTimeLimitExceeded
+
+    monkeypatch.setattr(default_storage, "save", save)
+    with pytest.raises(SoftTimeLimitExceeded):
+        keep.keep()
+    assert len(tried) == 1
 
 
 async def _raw(log: read.Head, **asked: str) -> list[bytes]:
