@@ -4,42 +4,18 @@ No transaction is open while they are asked, and their answer is never stored as
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.cache import cache
 
 from clusters import connect, selectors
 from clusters.models import Cluster
-from clusters.schedulers.contract import CheckStep, NodeSeen, ReadsLogs, SeesNodes
-from portal.core.errors import Conflict, Unsupported
+from clusters.schedulers.contract import CheckStep, NodeSeen, SeesNodes
+from portal.core.errors import Conflict
 from portal.teams.models import Team
 from portal.teams.roles import Actor
 
-MOST_BYTES = 1 << 20
 CHECK_SECONDS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """Some bytes of a stream, and where the next begin."""
-
-    data: bytes
-    next_offset: int
-
-
-def read_output(
-    cluster_id: str, key: str, *, stream: str, offset: int, limit: int = MOST_BYTES
-) -> Output:
-    """Read what a job has written to `stdout` or `stderr`, from a byte offset.
-
-    Raises `Unsupported` where the cluster keeps no output, `Unavailable` when it cannot be read.
-    """
-    scheduler = connect.scheduler_of(selectors.cluster_by_id(cluster_id))
-    if not isinstance(scheduler, ReadsLogs):
-        raise Unsupported("unsupported", "This cluster does not keep the output of jobs.")
-    data, cursor = scheduler.read_log(key, f"{stream}:{offset}", min(limit, MOST_BYTES))
-    return Output(data=data, next_offset=int(cursor.rpartition(":")[2]))
 
 
 def nodes_of(cluster_id: str) -> Sequence[NodeSeen]:

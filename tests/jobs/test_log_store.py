@@ -255,7 +255,7 @@ def test_frames_give_back_what_was_packed(pieces) -> None:
     assert again == rows
 
 
-def test_nothing_of_this_is_left_in_the_storage(world) -> None:
+def test_an_empty_log_needs_no_object(world) -> None:
     job, _token = make_job(world)
     keep.compact(job.pk)
     assert LogCursor.objects.get(pk=job.pk).archive == ""
