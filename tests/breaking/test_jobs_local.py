@@ -1,5 +1,6 @@
 """Local jobs that turn against the runner, the portal or their neighbours."""
 
+import json
 import os
 import subprocess
 import time
@@ -115,6 +116,17 @@ def test_what_left_the_session_ends_with_the_job(bench: Bench) -> None:
     word = f"71{time.monotonic_ns() % 10**9}"
     key = bench.submit(f"(setsid sleep {word} &)\nsetsid -f sleep {word}\nexit 4")
     assert bench.ended(key).exit_code == 4
+    wait_for(lambda: processes_with(word) == [])
+
+
+@pytest.mark.kills
+def test_what_left_the_session_ends_when_the_runner_is_killed(bench: Bench) -> None:
+    """Else a part of the job would run beside its next attempt."""
+    word = f"72{time.monotonic_ns() % 10**9}"
+    key = bench.submit(f"(setsid sleep {word} &)\nsetsid sh -c 'sleep {word}; exit'\nexit 4")
+    wait_for(lambda: len(processes_with(word)) >= 3)
+    os.kill(json.loads(runner.last_line(folder_of(bench) / key / "pid.json"))["runner"], 9)
+    assert bench.ended(key).ending is Ending.NODE_FAILURE
     wait_for(lambda: processes_with(word) == [])
 
 

@@ -43,7 +43,7 @@ def main(verb: str, folder: str, *rest: str) -> None:
     if verb == "run":
         run()
     else:
-        deliver(int(rest[0]))
+        deliver(int(rest[0]), own=os.fsencode(own))
 
 
 def run() -> None:
@@ -83,7 +83,7 @@ def run() -> None:
     watch(child, started_at, spec)
 
 
-def deliver(number: int) -> None:
+def deliver(number: int, *, own: bytes) -> None:
     """Signal the job's session, or with 0 its runner; what is gone is fine.
 
     KILL after the mark `cancel` ends the runner too: it has had its time.
@@ -95,6 +95,7 @@ def deliver(number: int) -> None:
         return
     if stat_of(runner, TICKS) != mark.get("ticks"):
         signal_session(child, signal.SIGKILL)  # nobody looks after it any more
+        sweep(own)
         return
     if number:
         signal_session(child, number)
@@ -191,6 +192,17 @@ def clear(session: int) -> None:
         reap(session)
 
 
+def sweep(own: bytes) -> None:
+    """Kill what has the job's folder in its environment, whatever session it made."""
+    until = time.monotonic() + KILL_AFTER_SECONDS
+    while time.monotonic() < until:
+        left = [pid for pid in all_processes() if own in environment_of(pid)]
+        if not left:
+            return
+        kill(left, signal.SIGKILL)
+        signal.sigtimedwait({signal.SIGCHLD}, 0.05)
+
+
 def signal_session(session: int, number: int) -> None:
     """Send the signal to every process of the session."""
     if session > 1:
@@ -206,8 +218,20 @@ def kill(pids: list[int], number: int) -> None:
 
 def processes(field: int, value: int) -> list[int]:
     """Return the processes whose `stat_of` that field is the value."""
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if stat_of(pid, field) == value]
+    return [pid for pid in all_processes() if stat_of(pid, field) == value]
+
+
+def all_processes() -> list[int]:
+    """Return the processes of the machine."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def environment_of(pid: int) -> bytes:
+    """Return with which environment a process began; nothing of another user's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def stat_of(pid: int, field: int) -> int | None:
