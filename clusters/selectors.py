@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from clusters import values
-from clusters.models import Cluster
+from clusters.models import Cluster, SchedulerKind
 from clusters.schedulers.contract import NodeSeen
 from clusters.values import ClusterFacts, Use
 from portal.core.errors import NotFound
@@ -43,13 +44,17 @@ def may_launch(cluster: ClusterFacts, team: Team) -> bool:
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
-    """Return the cluster as jobs need to know it."""
+    """Return the cluster as jobs need to know it.
+
+    This machine is shared with nobody while there is no wall, whatever was set while there was one.
+    """
+    is_local = cluster.scheduler == SchedulerKind.LOCAL
     return ClusterFacts(
         id=cluster.pk,
         slug=cluster.slug,
         name=cluster.name,
         scheduler=cluster.scheduler,
-        is_shared=cluster.is_shared,
+        is_shared=cluster.is_shared and (not is_local or settings.HAS_WALL),
         nodes=tuple(NodeSeen(**raw) for raw in cluster.nodes),
     )
 

@@ -166,7 +166,7 @@ async def _posts(token_hash: str, body: bytes) -> tuple[int, Any]:
     if answer.status == store.ENDED:
         return _not_here(401, "This token is not known, or not any more.")
     if answer.status == store.UNFIT:
-        return _not_here(400, "The database cannot store this post.")
+        return _not_here(400, "This is not of a rank or restart of the job, or cannot be stored.")
     if answer.status == store.OVER:
         return _not_here(410, "The job has been over for too long.")
     return 200, {

@@ -31,7 +31,7 @@ from portal.core import clock
 from portal.core.errors import OutsideError
 
 log = logging.getLogger(__name__)
-A_PASS: Final = 50
+A_PASS: Final = 500
 STEP_BYTES: Final = 1 << 20
 TOKEN_OUTLIVES: Final = timedelta(hours=1)
 MEMORY_BYTES: Final = 8 << 20

@@ -25,6 +25,7 @@ from jobs.values import subject_of
 from portal.core import push
 
 GOOD, UNFIT, ENDED, OVER = 200, 400, 401, 410
+RESTARTS_AHEAD: Final = 8
 NO_AGENT: Final = "the node agent did not speak"
 """Says of an exit that the portal wrote it, in place of an agent that may still come."""
 _LOCK = """
@@ -33,7 +34,7 @@ _LOCK = """
             CASE WHEN a.number < j.attempt THEN j.queued_at ELSE j.ended_at END
             < now() - interval '1 hour', false),
         c.job_id, c.position, c.lines, c.streams, c.sources,
-        coalesce(c.followed_until > now(), false)
+        coalesce(c.followed_until > now(), false), j.nodes, j.restart
     FROM jobs_attempt a
     JOIN jobs_logcursor c ON c.job_id = a.job_id
     JOIN jobs_job j ON j.id = a.job_id
@@ -75,7 +76,14 @@ class Grant:
     attempt: int
     is_new: bool
     is_over: bool
+    ranks: int
+    restarts: int
+    """The last restart that may write: an agent may know of some before the observer does."""
     log: Log
+
+    def takes(self, post: Post) -> bool:
+        """Tell whether the post is of a rank and a restart that the job can have."""
+        return post.rank < self.ranks and post.restart <= self.restarts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +134,7 @@ def lock_log(token_hashes: Iterable[str]) -> dict[str, Grant]:
     logs: dict[str, Log] = {}
     grants = {}
     for token_hash, attempt_id, attempt, is_new, is_over, job_id, *rest in found:
-        position, lines, streams, sources, is_followed = rest
+        position, lines, streams, sources, is_followed, nodes, restart = rest
         log = logs.setdefault(
             job_id,
             Log(
@@ -139,7 +147,13 @@ def lock_log(token_hashes: Iterable[str]) -> dict[str, Grant]:
             ),
         )
         grants[token_hash] = Grant(
-            attempt_id=attempt_id, attempt=attempt, is_new=is_new, is_over=is_over, log=log
+            attempt_id=attempt_id,
+            attempt=attempt,
+            is_new=is_new,
+            is_over=is_over,
+            ranks=nodes,
+            restarts=restart + RESTARTS_AHEAD,
+            log=log,
         )
     return grants
 
@@ -149,6 +163,8 @@ def _answer(post: Post, grant: Grant | None) -> Answer:
         return Answer(status=ENDED)
     if grant.is_over:
         return Answer(status=OVER)
+    if not grant.takes(post):
+        return Answer(status=UNFIT)
     for chunk in _joined(post.chunks):
         _append(grant, post, chunk)
     sources = grant.log.sources
@@ -251,7 +267,10 @@ def _sample(posts: Sequence[Post], grants: Mapping[str, Grant]) -> None:
     brought = [
         (post, grant.log)
         for post in posts
-        if post.samples and (grant := grants.get(post.token_hash)) and not grant.is_over
+        if post.samples
+        and (grant := grants.get(post.token_hash))
+        and not grant.is_over
+        and grant.takes(post)
     ]
     samples.take(
         [

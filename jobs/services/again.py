@@ -48,6 +48,7 @@ def _same(job: Job, *, retry_of: Job | None = None, resumed_from: Job | None = N
         time_limit_seconds=job.time_limit_seconds,
         tags=job.tags,
         placement=job.placement,
+        force_queue=True,  # it was taken once
         retry_of=retry_of,
         resumed_from=resumed_from,
     )

@@ -7,9 +7,9 @@ import pytest
 from channels.db import database_sync_to_async
 from django.db import connection
 
-from portal import consumers
+from portal.teams import sockets
 from tests.people import browser, make_user, token_of
-from tests.walks.test_feed import closed, socket
+from tests.sockets import closed, socket
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -31,7 +31,7 @@ def no_users() -> Iterator[None]:
 
 @pytest.mark.parametrize("by_token", [True, False])
 async def test_a_socket_that_cannot_be_checked_is_closed(monkeypatch, by_token) -> None:
-    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(sockets, "CHECK_SECONDS", 0.1)
     ada = await database_sync_to_async(make_user)("ada")
     client = await database_sync_to_async(browser)(ada)
     who = {"token": await database_sync_to_async(token_of)(ada)} if by_token else {"client": client}
@@ -39,7 +39,7 @@ async def test_a_socket_that_cannot_be_checked_is_closed(monkeypatch, by_token) 
     async with socket(**who) as opened:
         await database_sync_to_async(away.__enter__)()
         try:
-            assert await closed(opened) == consumers.TRY_AGAIN_LATER
+            assert await closed(opened) == sockets.TRY_AGAIN_LATER
         finally:
             await database_sync_to_async(away.__exit__)(None, None, None)
 
@@ -50,7 +50,7 @@ async def test_a_socket_that_cannot_be_opened_says_when_to_try_again() -> None:
     await database_sync_to_async(away.__enter__)()
     try:
         async with socket(token=token) as opened:
-            assert await closed(opened) == consumers.TRY_AGAIN_LATER
+            assert await closed(opened) == sockets.TRY_AGAIN_LATER
     finally:
         await database_sync_to_async(away.__exit__)(None, None, None)
 

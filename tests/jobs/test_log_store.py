@@ -64,7 +64,7 @@ def test_a_gap_is_a_line_that_people_see(world) -> None:
 
 
 def test_ranks_restarts_and_attempts_are_sources_of_their_own(world) -> None:
-    job, token = make_job(world)
+    job, token = make_job(world, nodes=2)
     post(token, chunk(OUT, 0, b"a0"), rank=0)
     post(token, chunk(OUT, 0, b"a1"), rank=1)
     post(token, chunk(OUT, 0, b"r1"), restart=1)
@@ -78,6 +78,14 @@ def test_ranks_restarts_and_attempts_are_sources_of_their_own(world) -> None:
     assert text(job) == b"a0a1r1b0++"
     assert text(job, rank=1) == b"a1"
     assert text(job, attempt=2) == b"b0"
+
+
+def test_a_rank_or_restart_that_the_job_cannot_have_is_not_taken(world) -> None:
+    job, token = make_job(world, nodes=2)
+    assert post(token, chunk(OUT, 0, b"one"), rank=1).status == 200
+    assert post(token, chunk(OUT, 0, b"two"), rank=2).status == 400
+    assert post(token, chunk(OUT, 0, b"far"), restart=store.RESTARTS_AHEAD + 1).status == 400
+    assert text(job) == b"one"
 
 
 def test_a_token_ends_an_hour_after_its_job(world) -> None:
@@ -264,7 +272,7 @@ def test_an_empty_log_needs_no_object(world) -> None:
 
 def test_one_rank_is_read_to_its_end_whatever_lies_between(world) -> None:
     """In an archive a whole stretch may be of others; a limit may fall within a character."""
-    job, token = make_job(world)
+    job, token = make_job(world, nodes=2)
     for start in range(0, 900_000, 100_000):
         post(token, chunk(OUT, start, b"x" * 100_000), rank=0)
     post(token, chunk(OUT, 0, "äöü".encode() * 5), rank=1)

@@ -217,3 +217,14 @@ def test_a_number_of_a_query_stays_within_its_bounds(world, text) -> None:
     job = member.post(PATH, body(world)).json()["id"]
     answer = member.get(f"{PATH}/{job}/logs?rank={text}")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/rank")
+
+
+def test_without_a_wall_nobody_launches_on_this_machine_unless_assigned(world, settings) -> None:
+    settings.HAS_WALL = False
+    clusters.ensure_local().teams.clear()
+    type(clusters.ensure_local()).objects.update(is_shared=True)  # as it was when there was a wall
+    client = api_client(world.people["member"], scopes=["write"])
+    refused = client.post("/api/v1/jobs", body(world))
+    assert (refused.status_code, refused.json()["code"]) == (422, "cluster_not_assigned")
+    settings.HAS_WALL = True
+    assert client.post("/api/v1/jobs", body(world)).status_code == 201

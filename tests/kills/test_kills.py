@@ -48,7 +48,7 @@ def come_to(portal: Live, job: str, step: str) -> None:
     work = f"{job}-1/run/work/runs"
     until(lambda: (portal.folder / work).exists(), 60, "the job did not start")
     if step == "ending":
-        path = f"/jobs/{job}/logs?offset=-20"
+        path = f"/jobs/{job}/logs?offset=-400"
         last = f"line {LINES - 4}"
         until(lambda: last in portal.ask("GET", path).json()["text"], 60, "the job did not print")
 
