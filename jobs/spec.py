@@ -21,6 +21,10 @@ from portal.core.errors import FieldError
 MOST_FAULTS = 50
 UNREAD = frozenset({"$ref", "$dynamicRef", "patternProperties"})
 LONGEST_SECONDS = 30 * 24 * 3600
+MOST_TEXT = 100_000
+"""Bytes of one value: Linux starts no program with 128 KiB in one variable or argument."""
+MOST_TEXTS = 1_000_000
+"""Bytes of all of them: with 2 MiB together it starts none either."""
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 _WHOLE = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}")
 
@@ -222,7 +226,8 @@ def bind(spec: Spec, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fie
         "required": list(spec.parameters),
         "additionalProperties": False,
     }
-    return values, _errors(schema, values, prefix="/parameters")
+    faults = _errors(schema, values, prefix="/parameters")
+    return values, faults or list(_check_sizes(spec, values))
 
 
 def check_resources(given: Mapping[str, Any]) -> list[FieldError]:
@@ -263,6 +268,21 @@ def argv_of(spec: Spec, values: Mapping[str, Any]) -> tuple[str, ...]:
 def script_of(spec: Spec) -> str:
     """Return the script with references in the place of its parameters."""
     return scan(spec.script, known=spec.parameters).text
+
+
+def _check_sizes(spec: Spec, values: Mapping[str, Any]) -> Iterator[FieldError]:
+    sizes = {name: len(text_of(value).encode()) for name, value in values.items()}
+    parts = [len(part.encode()) for part in argv_of(spec, values)]
+    others = [len(text.encode()) for text in spec.env.values()]
+    for name in (name for name, size in sizes.items() if size > MOST_TEXT):
+        message = f"Give at most {MOST_TEXT:,} bytes; a job reads more from a file."
+        yield FieldError(pointer=f"/parameters/{name}", message=message)
+    if max(parts, default=0) > MOST_TEXT:
+        message = f"An element of the command would have more than {MOST_TEXT:,} bytes."
+        yield FieldError(pointer="/parameters", message=message)
+    if sum((*sizes.values(), *parts, *others)) > MOST_TEXTS:
+        message = f"Command, values and env would have more than {MOST_TEXTS:,} bytes together."
+        yield FieldError(pointer="/parameters", message=message)
 
 
 def _check_either(raw: Mapping[str, Any]) -> Iterator[FieldError]:

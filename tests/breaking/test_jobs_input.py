@@ -153,3 +153,25 @@ def test_yaml_that_json_cannot_hold_is_said_at_once(text: str) -> None:
     with pytest.raises(ValidationError):
         forms.YamlField().clean(text)
     assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "size", "pointer"),
+    [
+        (["echo", "{{ x }}"], 140_000, "/parameters/x"),
+        (["echo", "{{ x }}{{ x }}"], 70_000, "/parameters"),
+        (["echo", *["{{ x }}"] * 20], 70_000, "/parameters"),
+    ],
+)
+def test_values_with_which_no_program_can_start_are_refused(
+    world: World, command: list[str], size: int, pointer: str
+) -> None:
+    schema = {"x": {"type": "string"}}
+    made = posted(world, DEFINITIONS, a_definition(world, command=command, parameters=schema))
+    assert made.status_code == 201, made.content[:300]
+    job = a_job(world, definition="new", parameters={"x": "y" * size})
+    answer = posted(world, JOBS, job)
+    assert answer.status_code == 400, answer.content[:300]
+    assert {error["pointer"] for error in answer.json()["errors"]} >= {pointer}
+    small = a_job(world, definition="new", parameters={"x": "y" * 1000})
+    assert posted(world, JOBS, small).status_code == 201
