@@ -910,7 +910,7 @@ class Run:
             self._say(str(failed))
             return report_of(begun_at, code=OWN_FAILURE, error=str(failed))
         except (OSError, ValueError) as error:
-            self._say("%s: %s" % (argv[0], getattr(error, "strerror", None) or error))
+            self._say("%s: %s" % (argv[0], why_not(argv[0], error)))
             return report_of(begun_at, code=127 if isinstance(error, FileNotFoundError) else 126)
         self.streams = [Stream(n, pipe, forms, self.journal) for n, pipe in enumerate(pipes)]
         self.thread = spawn(self.poster.work)
@@ -1420,6 +1420,13 @@ class Folder:
             os.rename(self.path(name + ".new"), self.path(name))
         except OSError as error:
             complain("%s: %s" % (self.path(name), error))
+
+
+def why_not(program, error):
+    """Return in words why a program cannot start."""
+    if isinstance(error, FileNotFoundError) and "/" in program and os.path.exists(program):
+        return "the interpreter that its first line names after #! is not here"
+    return getattr(error, "strerror", None) or error
 
 
 def complain(text):

@@ -54,6 +54,16 @@ def test_a_command_that_cannot_run_says_why(portal, tmp_path) -> None:
     assert portal.exit["code"] == 126
 
 
+def test_a_script_without_its_interpreter_says_so(portal, tmp_path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/shell\n")
+    script.chmod(0o700)
+    assert run(portal, tmp_path / "1", str(script)).ended() == 127
+    assert b"script: the interpreter that its first line names after #! is not here" in (
+        portal.stderr
+    )
+
+
 @pytest.mark.parametrize("name", ["INT", "HUP", "USR1", "USR2"])
 def test_signals_reach_the_process_group_once(portal, tmp_path, name) -> None:
     source = f"""
