@@ -156,7 +156,8 @@ def never_fits(wanted: Resources, nodes: Sequence[NodeSeen]) -> str:
         ("GiB of memory", memory, [node.memory_bytes // GIB for node in left]),
     ):
         if count > max(has):
-            return f"It asks for {count} {words} a node; the largest has {max(has)}."
+            thing = words.removesuffix("s") if count == 1 else words
+            return f"It asks for {count} {thing} a node; the largest has {max(has)}."
     left = [node for node in left if _holds(node, wanted)]
     if len(left) < wanted.nodes:
         return f"It asks for {wanted.nodes} such nodes; the cluster has {len(left)}."

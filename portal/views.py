@@ -70,7 +70,7 @@ def _next_step(actor: Actor, team: Team | None) -> dict[str, str]:
         return {
             "icon": "team",
             "title": "Create the first team",
-            "text": "A team holds people, secrets, quotas and later budgets and jobs. "
+            "text": "A team holds people, secrets, quotas, definitions and jobs. "
             "Everybody works in one; nobody sees another's.",
             "href": reverse("admin-team-new"),
             "verb": "Create a team",

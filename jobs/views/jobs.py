@@ -127,7 +127,8 @@ def retry(request: HttpRequest, job: str) -> HttpResponse:
         request,
         lambda: again.retry(actor, row),
         done=f"{row.name} is in line once more, as a new job.",
-        to=reverse("jobs"),
+        to=lambda made: reverse("job", args=[made.pk]),
+        back=reverse("job", args=[job]),
     )
 
 
@@ -141,7 +142,8 @@ def resume(request: HttpRequest, job: str) -> HttpResponse:
         request,
         lambda: again.resume(actor, row),
         done=f"{row.name} is in line, to go on from its last checkpoint as a new job.",
-        to=reverse("jobs"),
+        to=lambda made: reverse("job", args=[made.pk]),
+        back=reverse("job", args=[job]),
     )
 
 

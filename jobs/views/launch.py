@@ -45,6 +45,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         "recent": set(recent),
         "q": text,
         "may_launch": bool(_launching(actor)),
+        "may_create": actor.can(Permission.TEAM_CREATE),
     }
     return render(request, "jobs/choose.html", context)
 

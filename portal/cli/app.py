@@ -51,7 +51,7 @@ def options(
     token: Annotated[str | None, typer.Option(help="An API token (SLIPWAY_TOKEN).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - typer's way to make a flag
 ) -> None:
-    """Slipway on the command line: teams, people, secrets, tokens and events of a portal."""
+    """Slipway on the command line: jobs, definitions, clusters and teams of a portal."""
     context.obj = Session(url=url, token=token, as_json=as_json)
 
 

@@ -43,7 +43,17 @@ def export_definition(context: typer.Context, definition: Definition) -> None:
 
     found = _find(session_of(context).portal(), definition)
     kept = {"slug": found["slug"], "name": found["name"], "spec": found["spec"]}
-    yaml.safe_dump(kept, sys.stdout, sort_keys=False, allow_unicode=True, width=100)
+
+    class Dumper(yaml.SafeDumper):
+        """Writes text of several lines as it reads."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        is_plain = all(letter.isprintable() or letter == "\n" for letter in value)
+        style = ("|" if "\n" in value else None) if is_plain else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    yaml.dump(kept, sys.stdout, Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 @definitions.command("import")

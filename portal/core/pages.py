@@ -49,10 +49,20 @@ def attempt(form: forms.Form, call: Callable[..., T]) -> T | None:
         return None
 
 
-def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) -> HttpResponse:
-    """Do what a button says and go back to the page `to`, with what happened as a message."""
+def act(
+    request: HttpRequest,
+    call: Callable[[], Any],
+    *,
+    done: str,
+    to: str | Callable[[Any], str],
+    back: str = "",
+) -> HttpResponse:
+    """Do what a button says and go to the page `to`, with what happened as a message.
+
+    With a callable `to` names the page of what was made; after a refusal it is the page `back`.
+    """
     try:
-        call()
+        made = call()
     except (errors.Invalid, errors.Conflict, errors.Refused, errors.NotAllowed) as error:
         if error.code == FORBIDDEN:
             raise
@@ -60,7 +70,8 @@ def act(request: HttpRequest, call: Callable[[], Any], *, done: str, to: str) ->
     else:
         if done:
             messages.success(request, done)
-    return HttpResponseRedirect(to)
+        return HttpResponseRedirect(to if isinstance(to, str) else to(made))
+    return HttpResponseRedirect(to if isinstance(to, str) else back)
 
 
 def error_page(request: HttpRequest, *, status: int, detail: str, title: str = "") -> HttpResponse:

@@ -76,7 +76,7 @@ export class Chart {
     const hidden = { stroke: "transparent", width: 0, points: { show: false } };
     const count = this.lines.length;
     return {
-      ...this._size(), padding: [8, 22, 0, 0], series: [{}, ...series, ...(this.lines[0].band ? [hidden, hidden] : [])],
+      ...this._size(), padding: [8, 30, 0, 0], series: [{}, ...series, ...(this.lines[0].band ? [hidden, hidden] : [])],
       bands: this.lines[0].band ? [{ series: [count + 2, count + 1], fill: faint(lines[0]) }] : undefined,
       legend: { show: false }, cursor: { sync: { key: SYNC.key }, drag: { x: false, y: false }, y: false, points: { size: 6 } },
       scales: { x: { range: () => this.range }, y: { range: (u, low, high) => [0, this.panel.full || this.cap ? this.most * 1.04 : (high || 1) * 1.1] } },
