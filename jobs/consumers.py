@@ -69,16 +69,29 @@ class JobSocket(PersonSocket):
             await self.channel_layer.group_discard(self.team, self.channel_name)
 
     async def _speak(self, frames: AsyncGenerator[dict[str, Any], None]) -> None:
+        code = DONE
         try:
             async with contextlib.aclosing(frames):
                 async for frame in frames:
-                    await asyncio.wait_for(self.send_json(frame), DRAIN_SECONDS)
-            await self.close(code=DONE)
+                    if not await self._sent(frame):
+                        return
         except TimeoutError:
-            await self.close(code=TOO_SLOW)
+            code = TOO_SLOW
         except Exception:  # who listens comes back by its place
             log.exception("socket of a job failed")
-            await self.close(code=TRY_AGAIN_LATER)
+            code = TRY_AGAIN_LATER
+        with contextlib.suppress(OSError):
+            await self.close(code=code)
+
+    async def _sent(self, frame: dict[str, Any]) -> bool:
+        """Send a frame; tell whether somebody listens still, which the server says by `OSError`."""
+        try:
+            await asyncio.wait_for(self.send_json(frame), DRAIN_SECONDS)
+        except TimeoutError:
+            raise
+        except OSError:
+            return False
+        return True
 
 
 class LogConsumer(JobSocket):
