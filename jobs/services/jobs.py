@@ -23,6 +23,7 @@ from portal.teams.models import Limit, Team
 from portal.teams.roles import Actor, Permission
 from portal.teams.services.access import require
 from portal.teams.services.events import record_event
+from portal.teams.services.names import check_name
 
 MOST_TAGS: Final = 50
 LONGEST_TAG: Final = 64
@@ -77,7 +78,7 @@ def submit(actor: Actor, wanted: Wanted) -> Job:
         owner_id=actor.user_id,
         cluster_id=wanted.cluster.id,
         version=wanted.version,
-        name=_name(wanted.name) or wanted.version.definition.name,
+        name=check_name(wanted.name, least=0) or wanted.version.definition.name,
         parameters=checked.parameters,
         resources=asdict(resources),
         nodes=resources.nodes,
@@ -158,7 +159,7 @@ def change(
     _require_over(actor, job)
     columns: dict[str, Any] = {}
     if name is not None:
-        columns["name"] = _name(name) or job.name
+        columns["name"] = check_name(name, least=0) or job.name
     if tags is not None:
         columns["tags"] = check_tags(tags)
     if priority is not None and priority != job.priority:
@@ -303,8 +304,3 @@ def refuse(actor: Actor, wanted: Wanted, checked: Checked) -> None:
 
 def _demand(job: Job) -> Demand:
     return Demand(nodes=job.nodes, gpus=job.gpus, gpu_type=job.gpu_type)
-
-
-def _name(text: str) -> str:
-    """Return a name on one line, as long as a row holds."""
-    return " ".join(text.split())[:250]

@@ -175,3 +175,16 @@ def test_values_with_which_no_program_can_start_are_refused(
     assert {error["pointer"] for error in answer.json()["errors"]} >= {pointer}
     small = a_job(world, definition="new", parameters={"x": "y" * 1000})
     assert posted(world, JOBS, small).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;title\x07", "\u200b\u200b", "\u202e"])
+def test_a_name_that_would_command_a_terminal_or_show_nothing_is_refused_of_a_job(
+    world: World, name: str
+) -> None:
+    answer = posted(world, JOBS, a_job(world, name=name))
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/name")
+    job = posted(world, JOBS, a_job(world, name="  Łódź \n 試験 😀 ")).json()
+    assert job["name"] == "Łódź 試験 😀"
+    client = api_client(world.people["manager"])
+    changed = client.patch(f"{JOBS}/{job['id']}", {"name": name}, format="json")
+    assert changed.status_code == 400
