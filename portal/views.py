@@ -13,6 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
 
 from clusters import selectors as clusters
+from jobs import filters
 from jobs import selectors as jobs
 from jobs.views.rows import Row, rows_of
 from portal.teams import selectors as teams
@@ -146,12 +147,18 @@ def _steps(actor: Actor, team: Team | None) -> list[dict[str, Any]]:
 
 @login_required
 def palette(request: HttpRequest) -> HttpResponse:
-    """Find teams and people for the command palette: `{"results": [{title, href, …}]}`."""
+    """Find jobs, definitions, teams and people: `{"results": [{title, href, …}]}`."""
     actor = actor_of(request)
     text = request.GET.get("q", "").strip()[:200]
     sees_all = actor.can(Permission.SITE_VIEW)
     results: list[dict[str, str]] = []
     if len(text) >= 2:
+        for job in filters.jobs(jobs.jobs_for(actor), {"q": text}).order_by("-pk")[:FOUND]:
+            href = reverse("job", args=[job.pk])
+            results.append(_found("Jobs", "jobs", job.name, href, job.phase.capitalize()))
+        for row in jobs.find_definitions(actor, text)[:FOUND]:
+            href = reverse("definition", args=[row.pk])
+            results.append(_found("Definitions", "doc", row.name, href, row.slug))
         for team in teams.find_teams(actor, text)[:FOUND]:
             href = reverse("team", args=[team.slug])
             results.append(_found("Teams", "team", team.name, href, team.slug))

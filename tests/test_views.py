@@ -1,8 +1,9 @@
-"""The command palette: whom it finds for whom, and where it leads."""
+"""The command palette: what it finds for whom, and where it leads."""
 
 import pytest
 
 from portal.teams.models import User
+from tests.jobs.makers import make_job
 from tests.people import World, browser, make_user, make_world
 
 pytestmark = pytest.mark.django_db
@@ -38,3 +39,14 @@ def test_teams_are_found_by_name_and_slug_by_those_who_see_them(world) -> None:
     assert found(world.people["viewer"], "visi") == {"vision": "/teams/vision"}
     assert found(world.people["other"], "visi") == {}
     assert found(world.people["viewer"], "v") == {}
+
+
+def test_jobs_and_definitions_are_found_by_those_who_see_them(world) -> None:
+    job, _ = make_job(world, name="night shift")
+    href = f"/jobs/{job.pk}"
+    assert href in found(world.people["viewer"], "night").values()
+    assert href in found(world.people["viewer"], job.pk).values()
+    assert found(world.people["other"], "night") == {}
+    definition = job.version.definition
+    page = found(world.people["viewer"], definition.slug)[definition.slug]
+    assert page == f"/definitions/{definition.pk}"

@@ -28,7 +28,7 @@ function show(found) {
       icon(item.icon), make("span", {}, words), make("small", { className: "dim", text: item.detail ?? "" }));
     list.append(option);
   });
-  if (!options().length) list.append(make("li", { role: "presentation", text: "Nothing found. Try a part of a name or e-mail.", "data-found": "" }));
+  if (!options().length) list.append(make("li", { role: "presentation", text: "Nothing found. Try a part of a name, an id or an e-mail.", "data-found": "" }));
   pick(options()[0]);
 }
 

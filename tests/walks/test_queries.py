@@ -55,7 +55,7 @@ PAGES = {
     "admin-users": ("/admin/users", 7),
     "admin-audit": ("/admin/audit", 8),
     "me": ("/me", 8),
-    "palette": ("/palette?q=person", 5),
+    "palette": ("/palette?q=person", 7),
     "api-docs": ("/api/docs", 5),
     "invite": ("/invite/{invitation}", 2),
 }
