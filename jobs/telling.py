@@ -52,7 +52,7 @@ TONES = {
     Phase.CANCELLED: "mute",
 }
 BECAUSE = {
-    "user": "Somebody asked for it.",
+    "user": "Somebody asked to stop it.",
     "time_limit": "It ran for its whole time limit.",
     "out_of_memory": "It used more memory than it may.",
     "node_failure": "Its node failed.",

@@ -287,27 +287,27 @@ def test_a_scheduler_that_cannot_be_reached_ends_nothing(world, settings) -> Non
 
 
 def test_output_is_read_by_offset_over_rest(world) -> None:
-    job = until(submit(world, "printf 'aé'; sleep 0.3; printf err >&2"), Phase.SUCCEEDED)
+    job = until(submit(world, "printf 'aaaé'; sleep 0.3; printf err >&2"), Phase.SUCCEEDED)
     client = api_client(world.people["viewer"])
     path = f"/api/v1/jobs/{job.pk}/logs"
-    whole = {"offset": 0, "next_offset": 3, "complete": True, "size": 3, "lines": 0, "text": "aé"}
+    whole = {"offset": 0, "next_offset": 5, "complete": True, "size": 5, "lines": 0, "text": "aaaé"}
     assert client.get(f"{path}?stream=stdout").json() == whole
-    cut = client.get(f"{path}?limit=2").json()
-    assert (cut["text"], cut["next_offset"], cut["complete"]) == ("a", 1, False)
-    assert client.get(f"{path}?offset=1").json()["text"] == "éerr"
+    cut = client.get(f"{path}?limit=4").json()
+    assert (cut["text"], cut["next_offset"], cut["complete"]) == ("aaa", 3, False)
+    assert client.get(f"{path}?offset=3").json()["text"] == "éerr"
     assert client.get(f"{path}?stream=stderr").json()["text"] == "err"
-    assert client.get(path).json()["text"] == "aéerr"
+    assert client.get(path).json()["text"] == "aaaéerr"
     assert client.get(f"{path}?offset=-3").json()["text"] == "err"
     assert client.get(f"{path}?offset=x").status_code == 400
     assert client.get(f"{path}?stream=none").status_code == 400
     assert api_client(world.people["other"]).get(path).status_code == 404
-    raw = client.get(path, HTTP_ACCEPT="text/plain", HTTP_RANGE="bytes=1-3")
-    assert (raw.status_code, raw["Content-Range"]) == (206, "bytes 1-3/6")
+    raw = client.get(path, HTTP_ACCEPT="text/plain", HTTP_RANGE="bytes=3-5")
+    assert (raw.status_code, raw["Content-Range"]) == (206, "bytes 3-5/8")
     assert sent(raw).decode() == "ée"
     found = client.get(f"{path}/search?q=ERR").json()
     assert found == {
-        "hits": [{"offset": 3, "line": 0, "text": "aéerr"}],
-        "next_offset": 6,
+        "hits": [{"offset": 5, "line": 0, "text": "aaaéerr"}],
+        "next_offset": 8,
         "complete": True,
     }
 

@@ -74,7 +74,7 @@ def test_a_story_is_read_from_its_end() -> None:
         "Admitted",
         "Launched by Ada",
     ]
-    assert (lines[0].text, lines[0].took) == ("Somebody asked for it.", "after 9 s")
+    assert (lines[0].text, lines[0].took) == ("Somebody asked to stop it.", "after 9 s")
 
 
 def test_the_last_line_says_how_the_command_ended() -> None:
