@@ -30,6 +30,8 @@ resources: {nodes: 1, cpus_per_node: 1}
 GIB = 1 << 30
 LONGEST_YAML = 300_000
 LONGEST_NUMBER_BITS = 4096
+LONG_TEXT = 1000
+"""From this maxLength on a text parameter gets a field of several lines."""
 
 
 class YamlField(forms.CharField):
@@ -309,13 +311,24 @@ def _field_of(name: str, schema: Any) -> forms.Field:
             return LinesField(kind=kind, **{**shared, "required": False})
         case "array" | "object":
             return forms.JSONField(**shared)
-    return forms.CharField(strip=False, **shared)
+    is_long = schema.get("maxLength", 0) >= LONG_TEXT
+    return (TextField if is_long else forms.CharField)(strip=False, **shared)
 
 
 def _of_enum(schema: Any) -> Any:
     """Return what turns a chosen text back into the schema's value."""
     by_text = {str(value): value for value in schema["enum"]}
     return lambda text: by_text.get(text, text)
+
+
+class TextField(forms.CharField):
+    """A text that may have several lines, ended as a shell wants them."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+
+    def to_python(self, value: Any) -> str:
+        """Return the text without the carriage returns that browsers send."""
+        return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class LinesField(forms.CharField):

@@ -259,6 +259,19 @@ def test_a_viewer_looks_and_does_not_launch(world, train) -> None:
     assert "You may look, but not launch" in text(browser(world.people["viewer"]).get("/launch"))
 
 
+def test_a_long_text_keeps_its_lines(world) -> None:
+    told = {"text": {"type": "string", "maxLength": 9000, "default": "a\nb"}}
+    spec = {**SPEC, "parameters": told}
+    row = definitions.create_definition(
+        world.actor("manager"), world.team, slug="lines", name="Lines", spec=spec
+    )
+    client, address = browser(world.people["member"]), f"/definitions/{row.pk}/launch"
+    assert ">\na\nb</textarea>" in client.get(address).content.decode()
+    sent = {"parameters.text": "cd /tmp\r\nls"}
+    assert client.post(address, form(world, **sent)).status_code == 302
+    assert Job.objects.get().parameters == {"text": "cd /tmp\nls"}
+
+
 def test_what_was_launched_last_comes_first(world, train) -> None:
     manager = world.actor("manager")
     definitions.create_definition(manager, world.team, slug="other", name="Other", spec=SPEC)
