@@ -14,23 +14,25 @@ _SCRIPT = """\
 # Slipway: starts the command under the node agent, which brings its lines to the portal.
 : "${{SLIPWAY_AGENT_DIR:=${{TMPDIR:-/tmp}}/slipway-$SLIPWAY_JOB_ID-$SLIPWAY_ATTEMPT}}"
 export SLIPWAY_AGENT_DIR
-(umask 077 && mkdir -p "$SLIPWAY_AGENT_DIR") || exit 125
+own=$PATH:/usr/bin:/bin  # for this script's own needs, whatever PATH the job was given
+(umask 077 && PATH=$own mkdir -p "$SLIPWAY_AGENT_DIR") || exit 125
 if [ -n "${{SLIPWAY_CHECKPOINT_DIR:-}}" ]; then
   case $SLIPWAY_CHECKPOINT_DIR in
     /*) ;;
     *) SLIPWAY_CHECKPOINT_DIR=$PWD/$SLIPWAY_CHECKPOINT_DIR ;;
   esac
-  mkdir -p "$SLIPWAY_CHECKPOINT_DIR" || exit 125
+  PATH=$own mkdir -p "$SLIPWAY_CHECKPOINT_DIR" || exit 125
 fi
 {command}
 agent=${{SLIPWAY_AGENT_FILE:-}}
-if [ -z "$agent" ] && command -v python3 >/dev/null 2>&1; then
+python=$(PATH=$own command -v python3)
+if [ -z "$agent" ] && [ -n "$python" ]; then
   agent=$SLIPWAY_AGENT_DIR/agent.py
-  python3 -I - "$agent" {sha256} <<'SLIPWAY_FETCH' || agent=
+  "$python" -I - "$agent" {sha256} <<'SLIPWAY_FETCH' || agent=
 {fetch}SLIPWAY_FETCH
 fi
-if [ -n "$agent" ] && command -v python3 >/dev/null 2>&1; then
-  exec python3 -I "$agent" run -- "$@"
+if [ -n "$agent" ] && [ -n "$python" ]; then
+  exec "$python" -I "$agent" run -- "$@"
 fi
 echo 'slipway: the node agent cannot run here, so there are no live lines and figures' >&2
 exec "$@"
@@ -45,9 +47,9 @@ with open(sys.argv[1], "wb") as file:
     file.write(data)
 """
 _FILE = """\
-cat >"$SLIPWAY_AGENT_DIR/command" <<'{end}' || exit 125
+PATH=$own cat >"$SLIPWAY_AGENT_DIR/command" <<'{end}' || exit 125
 {script}{end}
-chmod 700 "$SLIPWAY_AGENT_DIR/command" || exit 125
+PATH=$own chmod 700 "$SLIPWAY_AGENT_DIR/command" || exit 125
 set -- {interpreter}"$SLIPWAY_AGENT_DIR/command"\
 """
 

@@ -210,7 +210,20 @@ def _rfc3339(instant: datetime | None) -> str | None:
     return instant.isoformat().replace("+00:00", "Z") if instant else None
 
 
-class JobInput(serializers.Serializer[Any]):
+class Strict(serializers.Serializer[Any]):
+    """A body in which a mistyped name is an error, not a wish that nobody hears."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Read the body. Raises `ValidationError` at each name that is no field."""
+        unknown = set(data) - set(self.fields) if isinstance(data, dict) else ()
+        if unknown:
+            known = ", ".join(self.fields)
+            message = f"There is no such field; known are {known}."
+            raise serializers.ValidationError({name: [message] for name in sorted(unknown)})
+        return super().to_internal_value(data)
+
+
+class JobInput(Strict):
     """A job to submit."""
 
     definition = serializers.CharField(max_length=40, help_text="id, or slug in the team")
@@ -230,7 +243,7 @@ class JobInput(serializers.Serializer[Any]):
     array = serializers.JSONField(required=False, help_text="not supported yet: 422")
 
 
-class JobPatch(serializers.Serializer[Any]):
+class JobPatch(Strict):
     """What may change of a job."""
 
     name = serializers.CharField(max_length=250, required=False)

@@ -16,6 +16,7 @@ MOST_OFFSET: Final = 1 << 50
 MOST_RANK: Final = 100_000
 MOST_SERIES: Final = 2_000
 STREAMS: Final = ("stdout", "stderr")
+MOST_ROWS: Final = {"chunks": 2_000, "samples": 200, "checkpoints": 200}
 LATEST: Final = 1 << 33  # seconds since 1970
 _SERIES = re.compile(r'\A[a-z][a-z0-9_]{0,63}(?:\{[a-z_]{1,20}="[\w./:-]{1,64}"\})?\Z')
 _REASON = re.compile(r"\A[a-z_]{1,30}\Z")
@@ -148,8 +149,8 @@ def _exit(raw: Any) -> dict[str, Any]:
 
 def _rows(raw: Mapping[str, Any], name: str) -> Iterator[tuple[Mapping[str, Any], str]]:
     rows = raw.get(name, [])
-    if not isinstance(rows, list):
-        raise _wrong(f"/{name}", "Give a list.")
+    if not isinstance(rows, list) or len(rows) > MOST_ROWS[name]:
+        raise _wrong(f"/{name}", f"Give a list of at most {MOST_ROWS[name]:,}.")
     for index, row in enumerate(rows):
         yield _mapping(row, f"/{name}/{index}"), f"/{name}/{index}"
 

@@ -164,3 +164,13 @@ def test_a_job_that_names_another_users_process_as_its_runner_is_gone(walled: Be
     finally:
         victim.kill()
         victim.wait()
+
+
+def test_an_end_that_the_job_writes_itself_is_none_while_it_runs(bench: Bench) -> None:
+    forged = '{"ending": "completed", "code": 0, "signal": null, "started_at": 1, "ended_at": 2}'
+    key = bench.submit(f"cd ..; echo '{forged}' > exit.json; echo up > told; exec sleep 60")
+    wait_for((run_of(bench, key) / "told").exists)
+    seen = bench.scheduler.observe([key])[key]
+    assert (seen.stage, seen.ending) == (Stage.RUNNING, None)
+    bench.scheduler.cancel(key)
+    assert bench.until(key, lambda found: found.stage is Stage.ENDED).ending is Ending.CANCELLED

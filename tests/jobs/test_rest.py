@@ -228,3 +228,11 @@ def test_without_a_wall_nobody_launches_on_this_machine_unless_assigned(world, s
     assert (refused.status_code, refused.json()["code"]) == (422, "cluster_not_assigned")
     settings.HAS_WALL = True
     assert client.post("/api/v1/jobs", body(world)).status_code == 201
+
+
+def test_a_mistyped_field_is_said(world) -> None:
+    client = api_client(world.people["member"], scopes=["write"])
+    wrong = client.post("/api/v1/jobs", body(world, time_limit=5))
+    assert wrong.status_code == 400
+    assert wrong.json()["errors"][0]["pointer"] == "/time_limit"
+    assert client.get("/api/v1/jobs").json()["results"] == []
