@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
+from jobs import telling
 from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
 from jobs.states import Phase
 
@@ -203,7 +204,10 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         """Return why the job waits or has ended, or nothing."""
         if not job.reason:
             return None
-        return {"code": job.reason, "message": job.message, "advice": job.advice}
+        words = job.message or telling.because(job.reason)
+        if not words and Phase(job.phase).is_final:
+            words = telling.ending(job.exit_code, job.signal)
+        return {"code": job.reason, "message": words, "advice": job.advice}
 
 
 def _rfc3339(instant: datetime | None) -> str | None:

@@ -210,8 +210,9 @@ def _follow(
             output.say(f"The job goes on. Stop it with: slipway jobs stop {job}")
         raise
     found = _ended(portal, job)
-    reason = (found.get("reason") or {}).get("code", "")
-    output.say(f"{found['name']}: {found['phase'].lower()} ({reason})")
+    reason = found.get("reason") or {}
+    words = f" {reason['message']}" if reason.get("message") and found["exit_code"] != 0 else ""
+    output.say(f"{found['name']}: {found['phase'].lower()} ({reason.get('code', '')}).{words}")
     code = found["exit_code"]
     if found["phase"] != "SUCCEEDED" and not code:
         code = 128 + found["signal"] if found["signal"] else 1
