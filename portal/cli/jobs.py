@@ -156,6 +156,26 @@ def show_events(context: typer.Context, job: Id) -> None:
     session.show(rows, ["at", "kind", "phase", "reason", "message", "actor"])
 
 
+@jobs.command("metrics")
+def show_metrics(context: typer.Context, job: Id) -> None:
+    """Show a job's figures: the newest, the mean and the largest value of each series."""
+    session = session_of(context)
+    found = session.portal().get("jobs", job, "metrics")
+    if session.as_json:
+        output.as_json(found)
+        return
+    rows = []
+    for name, points in sorted(found["series"].items()):
+        values = [value for _at, value in points if value is not None]
+        if values:
+            mean = sum(values) / len(values)
+            shown = (f"{value:.6g}" for value in (values[-1], mean, max(values)))
+            rows.append(
+                dict(zip(("series", "newest", "mean", "largest"), (name, *shown), strict=True))
+            )
+    session.show(rows, ["series", "newest", "mean", "largest"])
+
+
 @jobs.command("logs")
 def show_logs(
     context: typer.Context,

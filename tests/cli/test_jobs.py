@@ -3,6 +3,8 @@
 import io
 import json
 import sys
+import time
+from datetime import timedelta
 from threading import Event, Thread
 
 import pytest
@@ -13,7 +15,9 @@ from jobs import reconcile
 from jobs.models import Job
 from jobs.services import definitions
 from portal.cli import app
+from portal.core import clock
 from tests.doubles.server import running
+from tests.jobs.makers import make_job, post
 from tests.people import make_world, token_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,6 +119,21 @@ def test_preview_says_what_would_happen_and_launches_nothing(run) -> None:
     assert Job.objects.count() == 0
     assert run(*large[:-1])[0] == 1
     assert run(*large[:-1], "--force-queue")[0] == 0
+
+
+def test_figures_are_shown_by_their_newest_mean_and_largest(run, world) -> None:
+    job, token = make_job(world, started_at=clock.now() - timedelta(seconds=30))
+    now = time.time()
+    samples = [
+        {"at": now - 20, "series": {"cpu_utilization_ratio": 0.25}},
+        {"at": now - 2, "series": {"cpu_utilization_ratio": 0.75}},
+    ]
+    assert post(token, samples=samples).status == 200
+    code, out, _err = run("jobs", "metrics", job.pk)
+    assert code == 0
+    line = next(line for line in out.splitlines() if "cpu_utilization_ratio" in line)
+    assert line.split()[-3:] == ["0.75", "0.5", "0.75"]
+    assert "series" in json.loads(run("jobs", "metrics", job.pk, "--json")[1])
 
 
 def test_many_are_stopped_at_once_and_told_in_the_story(run) -> None:
