@@ -16,7 +16,7 @@ MOST_OFFSET: Final = 1 << 50
 MOST_RANK: Final = 100_000
 MOST_SERIES: Final = 2_000
 STREAMS: Final = ("stdout", "stderr")
-MOST_ROWS: Final = {"chunks": 2_000, "samples": 200, "checkpoints": 200}
+MOST_ROWS: Final = {"chunks": 2_000, "samples": 1_000, "checkpoints": 200}
 LATEST: Final = 1 << 33  # seconds since 1970
 _SERIES = re.compile(r'\A[a-z][a-z0-9_]{0,63}(?:\{[a-z_]{1,20}="[\w./:-]{1,64}"\})?\Z')
 _REASON = re.compile(r"\A[a-z_]{1,30}\Z")

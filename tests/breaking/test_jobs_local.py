@@ -157,7 +157,7 @@ def test_a_job_that_names_another_users_process_as_its_runner_is_gone(walled: Be
         f'{{"runner": {victim.pid}, "ticks": {runner.stat_of(victim.pid, 19)}, "child": 1, '
         f'"boot_id": "{machine.boot_id()}", "started_at": 1}}'
     )
-    key = walled.submit(f"echo '{lie}' > ../../pid.json; sleep 300", owner=OWNER)
+    key = walled.submit(f"sleep 1; echo '{lie}' > ../../pid.json; sleep 300", owner=OWNER)
     try:
         assert walled.ended(key).ending is Ending.NODE_FAILURE
         assert victim.poll() is None
