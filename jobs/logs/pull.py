@@ -5,8 +5,6 @@ The agent may have had no python3, no folder or no way to start; its own complai
 
 from typing import Final
 
-from django.db import transaction
-
 from clusters import connect
 from clusters.schedulers.contract import ReadsLogs
 from jobs.logs import store
@@ -55,5 +53,4 @@ def pull(job_id: str) -> None:
         chunks=chunks,
         exit=end,
     )
-    with transaction.atomic():
-        store.take([post])
+    store.take([post])
