@@ -1,5 +1,6 @@
 """Pages of jobs: the list with its live rows, and the acts on one job or on many."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -121,27 +122,27 @@ def stop(request: HttpRequest, job: str) -> HttpResponse:
 @require_POST
 def retry(request: HttpRequest, job: str) -> HttpResponse:
     """Run a job again, as a new one."""
-    actor = actor_of(request)
-    row = selectors.job_for(actor, job)
-    return act(
-        request,
-        lambda: again.retry(actor, row),
-        done=f"{row.name} is in line once more, as a new job.",
-        to=lambda made: reverse("job", args=[made.pk]),
-        back=reverse("job", args=[job]),
-    )
+    return _again(request, job, again.retry, "is in line once more, as a new job.")
 
 
 @login_required
 @require_POST
 def resume(request: HttpRequest, job: str) -> HttpResponse:
     """Go on from a job's last complete checkpoint, as a new job."""
+    done = "is in line, to go on from its last checkpoint as a new job."
+    return _again(request, job, again.resume, done)
+
+
+def _again(
+    request: HttpRequest, job: str, make: Callable[[Actor, Any], Any], done: str
+) -> HttpResponse:
+    """Make a new job of one that has ended, and go to it."""
     actor = actor_of(request)
     row = selectors.job_for(actor, job)
     return act(
         request,
-        lambda: again.resume(actor, row),
-        done=f"{row.name} is in line, to go on from its last checkpoint as a new job.",
+        lambda: make(actor, row),
+        done=f"{row.name} {done}",
         to=lambda made: reverse("job", args=[made.pk]),
         back=reverse("job", args=[job]),
     )
