@@ -9,6 +9,7 @@ from rest_framework import serializers
 from jobs import telling
 from jobs.models import DefinitionVersion, Job, JobDefinition, JobEvent
 from jobs.states import Phase
+from portal.core.rest import Strict
 
 
 class LimitsSerializer(serializers.Serializer[Any]):
@@ -212,19 +213,6 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 def _rfc3339(instant: datetime | None) -> str | None:
     return instant.isoformat().replace("+00:00", "Z") if instant else None
-
-
-class Strict(serializers.Serializer[Any]):
-    """A body in which a mistyped name is an error, not a wish that nobody hears."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Read the body. Raises `ValidationError` at each name that is no field."""
-        unknown = set(data) - set(self.fields) if isinstance(data, dict) else ()
-        if unknown:
-            known = ", ".join(self.fields)
-            message = f"There is no such field; known are {known}."
-            raise serializers.ValidationError({name: [message] for name in sorted(unknown)})
-        return super().to_internal_value(data)
 
 
 class JobInput(Strict):

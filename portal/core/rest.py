@@ -54,6 +54,19 @@ class ApiView(APIView):
         return Response({"results": data, "next": page.next, "previous": page.previous})
 
 
+class Strict(serializers.Serializer[Any]):
+    """A body in which a mistyped name is an error, not a wish that nobody hears."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Read the body. Raises `ValidationError` at each name that is no field."""
+        unknown = set(data) - set(self.fields) if isinstance(data, dict) else ()
+        if unknown:
+            known = ", ".join(self.fields)
+            message = f"There is no such field; known are {known}."
+            raise serializers.ValidationError({name: [message] for name in sorted(unknown)})
+        return super().to_internal_value(data)
+
+
 class KeysetPage:
     """One page: rows, and the addresses of the next and the previous page.
 
